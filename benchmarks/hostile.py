@@ -43,7 +43,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from actors.feed import Feed, StreamFile
-from actors.hosting.links import Link
+from actors.hosting.links import ProcessLink
 from actors.results import Answers
 from actors.state import FormatError, from_bytes, load, save, to_bytes
 from joins.errors import JoinsimError
@@ -204,7 +204,7 @@ def _frame(data: bytes) -> None:
     """Read frames from a connection down which *data* comes, which then closes."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         here = socket.create_connection(listener.getsockname()[:2])
-        link = Link(listener.accept()[0])
+        link = ProcessLink(listener.accept()[0])
     with here:
         thread = threading.Thread(target=here.sendall, args=(data,), daemon=True)
         thread.start()

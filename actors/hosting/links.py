@@ -97,7 +97,7 @@ def _certificate() -> str:
     return made.stdout
 
 
-def greet(address: Address, peer: int, member: int, secrets: Secrets) -> Link:
+def greet(address: Address, peer: int, member: int, secrets: Secrets) -> ProcessLink:
     """Connect, as *member*, to member *peer* at *address*, prove who this is and have it prove.
 
     Raise :exc:`OSError` when it cannot be reached or is somebody else.
@@ -111,7 +111,7 @@ def greet(address: Address, peer: int, member: int, secrets: Secrets) -> Link:
         pipe.sendall(_INTRODUCTION.pack(member, mine, proofs[0]))
         if not hmac.compare_digest(_read_struct(pipe, _PROOF)[0], proofs[1]):
             raise PermissionError("it is not of this run")
-        return Link(pipe)
+        return ProcessLink(pipe)
     except BaseException as error:
         connection.close()
         if isinstance(error, EOFError):
@@ -119,7 +119,7 @@ def greet(address: Address, peer: int, member: int, secrets: Secrets) -> Link:
         raise
 
 
-def answer(connection: socket.socket, member: int, secrets: Secrets) -> tuple[int, Link]:
+def answer(connection: socket.socket, member: int, secrets: Secrets) -> tuple[int, ProcessLink]:
     """Have who connected to *member* prove itself, and prove who this is; return its number.
 
     Raise :exc:`OSError` or :exc:`EOFError` when it is not of this run, or is silent.
@@ -133,7 +133,7 @@ def answer(connection: socket.socket, member: int, secrets: Secrets) -> tuple[in
     if not hmac.compare_digest(proof, proofs[0]):
         raise PermissionError("a stranger")
     pipe.sendall(proofs[1])
-    return peer, Link(pipe)
+    return peer, ProcessLink(pipe)
 
 
 def _pipe(connection: socket.socket, secrets: Secrets, *, server: bool) -> Any:
@@ -145,7 +145,7 @@ def _pipe(connection: socket.socket, secrets: Secrets, *, server: bool) -> Any:
 
 
 class _Encrypted:
-    """A connection by TLS, with what `Link` uses of a socket.
+    """A connection by TLS, with what `ProcessLink` uses of a socket.
 
     One thread reads and another writes, which OpenSSL forbids on one connection: so it encrypts in
     memory, under a lock, and the bytes are read and written outside of it.
@@ -229,7 +229,7 @@ def _read_struct(pipe: Any, layout: struct.Struct) -> tuple[Any, ...]:
     return layout.unpack(data)
 
 
-class Link:
+class ProcessLink:
     """One connection, proven on both ends.
 
     Attributes

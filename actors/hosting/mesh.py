@@ -16,7 +16,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from actors.hosting.links import GREETING_S, Address, Link, Secrets, answer, greet
+from actors.hosting.links import GREETING_S, Address, ProcessLink, Secrets, answer, greet
 from actors.state import from_bytes
 
 _BEAT_S = 1.0
@@ -67,7 +67,7 @@ class Door:
         with self._listener:
             links = _connect(member, addresses[:member], secrets)
             expected = set(range(member + 1, members))
-            arrived: SimpleQueue[tuple[int, Link]] = SimpleQueue()
+            arrived: SimpleQueue[tuple[int, ProcessLink]] = SimpleQueue()
 
             def admit(connection: socket.socket) -> None:
                 try:
@@ -110,8 +110,8 @@ def join_last(addresses: Sequence[Address], secrets: Secrets) -> Mesh:
     return Mesh(len(addresses), _connect(len(addresses), addresses, secrets))
 
 
-def _connect(member: int, addresses: Sequence[Address], secrets: Secrets) -> dict[int, Link]:
-    links: dict[int, Link] = {}
+def _connect(member: int, addresses: Sequence[Address], secrets: Secrets) -> dict[int, ProcessLink]:
+    links: dict[int, ProcessLink] = {}
     try:
         for peer, address in enumerate(addresses):
             links[peer] = greet(address, peer, member, secrets)
@@ -133,7 +133,7 @@ class Mesh:
         The last member, which started the others.
     """
 
-    def __init__(self, member: int, links: dict[int, Link]) -> None:
+    def __init__(self, member: int, links: dict[int, ProcessLink]) -> None:
         self.member, self.driver = member, max([member, *links])
         self._links = links
         self._lost: set[int] = set()
@@ -190,7 +190,7 @@ class Mesh:
         now = time.monotonic()
         return {peer: now - link.heard_s for peer, link in self._links.items() if self.has(peer)}
 
-    def _read_all(self, peer: int, link: Link) -> None:
+    def _read_all(self, peer: int, link: ProcessLink) -> None:
         try:
             while True:
                 self._arrived.put((peer, link.read()))

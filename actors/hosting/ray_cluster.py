@@ -3,10 +3,10 @@
 Together with `ray_processes` the only user of Ray.
 
 Ray ends a driver that misses the head for a minute from within, whatever it is doing, and nothing
-of ours is called then; the processes it started stay until their nodes end as well. So `Head` tests
-whether it is there, to stop before that and report why. A head that is started again meanwhile is
-the same to Ray, and so it is here. A head that hangs looks like a busy one: the test is whether its
-machine takes a connection for it.
+of ours is called then; the processes it started stay until their nodes end as well. So
+`ClusterHead` tests whether it is there, to stop before that and report why. A head that is started
+again meanwhile is the same to Ray, and so it is here. A head that hangs looks like a busy one: the
+test is whether its machine takes a connection for it.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ _LOOKS_ALONE = 3
 its driver, which has gone before it because it missed the head."""
 
 
-class Head:
+class ClusterHead:
     """The head at *address*, ``HOST:PORT``, looked at now and then."""
 
     def __init__(self, address: str) -> None:

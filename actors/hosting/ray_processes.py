@@ -24,7 +24,7 @@ from actors.hosting.links import Address, Secrets
 from actors.hosting.mesh import Door, MemberLostError, Mesh, join_last
 from actors.hosting.process_host import forget_peak
 from actors.hosting.processes import Label, RayUnavailableError
-from actors.hosting.ray_cluster import Head, ray
+from actors.hosting.ray_cluster import ClusterHead, ray
 from actors.protocol import ActorError
 from joins.errors import JoinsimError
 from joins.machine.imports import leave_out_unused
@@ -53,7 +53,7 @@ class _RayProcess:
         leave_out_unused()
         keep_freed_memory()
         self._mesh: Mesh | None = None
-        head = Head(ray.get_runtime_context().gcs_address)
+        head = ClusterHead(ray.get_runtime_context().gcs_address)
         threading.Thread(target=self._leave_when_alone, args=(head,), daemon=True).start()
 
     def listen(self) -> Address:
@@ -75,7 +75,7 @@ class _RayProcess:
         with self._mesh, suppress(MemberLostError):
             server(self._mesh, *arguments)
 
-    def _leave_when_alone(self, head: Head) -> None:
+    def _leave_when_alone(self, head: ClusterHead) -> None:
         head.wait_until_alone(lambda: self._mesh is not None and self._mesh.has(self._mesh.driver))
         # Ray ends actors by way of the head, which is gone, and an exception would end this thread
         # alone.
@@ -165,7 +165,7 @@ class RayProcesses:
         self._serving: list[Any] = []
         self._labels, self._silence_s, self._encrypt = labels, silence_s, encrypt
         self._looked_s = time.monotonic()
-        self._head = Head(ray.get_runtime_context().gcs_address)
+        self._head = ClusterHead(ray.get_runtime_context().gcs_address)
         if not ray.util.client.ray.is_connected():
             self._head.wait()  # without it Ray would end this process after a minute
         self.namespace, self._processes = _idle.take(self._wanted) or _start(run, labels, cores)

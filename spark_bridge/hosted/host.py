@@ -36,7 +36,13 @@ from joins.arrivals import Arrivals
 from spark_bridge.errors import DataError, EngineUnavailable
 from spark_bridge.hosted.operator import StageOperator
 from spark_bridge.hosted.rehearsal import rehearsing
-from spark_bridge.hosted.shard import ROW, Letter, cut_into_stages, pack_letters, unpack_letters
+from spark_bridge.hosted.shard import (
+    ROW,
+    ShardLetter,
+    cut_into_stages,
+    pack_letters,
+    unpack_letters,
+)
 from spark_bridge.hosted.stage import Hosted, HostedQuery, Stage
 from spark_bridge.runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
 
@@ -224,7 +230,7 @@ def write_arrivals(
 
 def arrivals_parcel(arrivals: Arrivals, *, last: bool) -> bytes:
     """Return *arrivals* as a message for all sources of the shard that receives it."""
-    letter = Letter(arrivals.span[0], 0, ARRIVALS, ARRIVALS, None, ())
+    letter = ShardLetter(arrivals.span[0], 0, ARRIVALS, ARRIVALS, None, ())
     return pack_letters([(letter, to_bytes(Arriving(arrivals, last)))])
 
 

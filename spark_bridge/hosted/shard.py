@@ -118,7 +118,7 @@ is for, and the parcel."""
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class ShardLetter:
     """A message on its way to actors of one shard.
 
     Attributes
@@ -142,7 +142,7 @@ class Letter:
     receivers: tuple[str, ...]
 
 
-def pack_letters(letters: Iterable[tuple[Letter, bytes]]) -> bytes:
+def pack_letters(letters: Iterable[tuple[ShardLetter, bytes]]) -> bytes:
     """Return a parcel of *letters*, each with its payload as bytes."""
     return to_bytes(
         [
@@ -159,13 +159,13 @@ def pack_letters(letters: Iterable[tuple[Letter, bytes]]) -> bytes:
     )
 
 
-def unpack_letters(parcels: Sequence[bytes]) -> list[Letter]:
+def unpack_letters(parcels: Sequence[bytes]) -> list[ShardLetter]:
     """Return the letters of all *parcels* of a trigger, in their order of delivery.
 
     The parcels may be in any order: Spark guarantees none within a group.
     """
     letters = [
-        Letter(order, rank, sender, port, from_bytes(payload.data), tuple(receivers))
+        ShardLetter(order, rank, sender, port, from_bytes(payload.data), tuple(receivers))
         for parcel in parcels
         for order, rank, sender, port, payload, receivers in from_bytes(parcel)
     ]
@@ -173,7 +173,7 @@ def unpack_letters(parcels: Sequence[bytes]) -> list[Letter]:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ShardOutcome:
     """What a shard produced in a trigger.
 
     Attributes
@@ -184,7 +184,7 @@ class Outcome:
         Results that left the system.
     """
 
-    letters: dict[Home, list[Letter]] = field(default_factory=dict)
+    letters: dict[Home, list[ShardLetter]] = field(default_factory=dict)
     emitted: list[Any] = field(default_factory=list)
 
 
@@ -233,9 +233,9 @@ class StageShard:
         self._timers: list[tuple[int, int, str, str]] = []
         self._set = 0
 
-    def deliver(self, letters: Sequence[Letter]) -> Outcome:
+    def deliver(self, letters: Sequence[ShardLetter]) -> ShardOutcome:
         """Deliver *letters* to the actors, and all messages that follow from them in this shard."""
-        outcome = Outcome()
+        outcome = ShardOutcome()
         self._sent = 0
         for letter in letters:
             for receiver in letter.receivers or self._sources:
@@ -263,7 +263,7 @@ class StageShard:
             cell.actor.restore(state["actors"][name])
             cell.rng.bit_generator.state = state["rng"][name]
 
-    def _deliver_queued(self, outcome: Outcome) -> None:
+    def _deliver_queued(self, outcome: ShardOutcome) -> None:
         while self._queue:
             receiver, sender, port, payload = self._queue.popleft()
             reply = self._cells[receiver].deliver(sender, port, payload, self._now)
@@ -279,7 +279,7 @@ class StageShard:
                     else:
                         elsewhere.setdefault(self._homes[name], []).append(name)
                 for home, names in elsewhere.items():
-                    letter = Letter(
+                    letter = ShardLetter(
                         self._sent, self._rank, receiver, sent.port, sent.handle, tuple(names)
                     )
                     outcome.letters.setdefault(home, []).append(letter)

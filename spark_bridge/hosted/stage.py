@@ -6,7 +6,7 @@ then a new snapshot replaces both. What is written follows the batch or the wind
 less, and so does what has to be read to rebuild a shard.
 
 Both are files next to Spark's checkpoint, one for each trigger. Spark's state store, which takes
-more than ten times as long over a megabyte, has the `Head` alone. A file is whole before the
+more than ten times as long over a megabyte, has the `LogHead` alone. A file is whole before the
 trigger that names it is committed. A trigger that Spark runs again writes the same file again; and
 the files that a snapshot replaces are deleted by the trigger after it, behind which no recovery
 goes back.
@@ -34,8 +34,8 @@ from spark_bridge.errors import DataError
 from spark_bridge.hosted.results import write_results
 from spark_bridge.hosted.shard import (
     Home,
-    Letter,
-    Outcome,
+    ShardLetter,
+    ShardOutcome,
     Stages,
     StageShard,
     pack_letters,
@@ -43,7 +43,7 @@ from spark_bridge.hosted.shard import (
 )
 
 
-class Head(NamedTuple):
+class LogHead(NamedTuple):
     """The last trigger of a shard that is in the log.
 
     Attributes
@@ -66,7 +66,7 @@ class Head(NamedTuple):
     log_bytes: int = 0
 
 
-_HEAD = struct.Struct(f"<{len(Head._fields)}q")
+_HEAD = struct.Struct(f"<{len(LogHead._fields)}q")
 _LENGTH = struct.Struct("<q")
 
 
@@ -77,12 +77,12 @@ class StateLog:
         self._head, self._folder = head, folder
 
     @property
-    def head(self) -> Head:
+    def head(self) -> LogHead:
         """The last trigger that was stored."""
         stored = self._head.get()
-        return Head(*_HEAD.unpack(stored[0])) if stored else Head()
+        return LogHead(*_HEAD.unpack(stored[0])) if stored else LogHead()
 
-    def rebuild(self, head: Head, shard: StageShard) -> None:
+    def rebuild(self, head: LogHead, shard: StageShard) -> None:
         """Restore a new *shard* to its state after *head*; what it sends again is dropped.
 
         Raise :exc:`DataError` naming a file that no longer exists, or is damaged.
@@ -116,7 +116,9 @@ class StateLog:
                 f"delete {self._folder.parent} and the results next to it, and begin anew"
             ) from error
 
-    def store(self, before: Head, nonce: int, parcels: Sequence[bytes], shard: StageShard) -> Head:
+    def store(
+        self, before: LogHead, nonce: int, parcels: Sequence[bytes], shard: StageShard
+    ) -> LogHead:
         """Store the state of *shard* after *parcels*; return the new head."""
         head = before._replace(trigger=before.trigger + 1, nonce=nonce)
         grown = before.log_bytes + sum(map(len, parcels))
@@ -156,7 +158,7 @@ def _parcels_in(path: Path) -> Iterator[bytes]:
             yield parcel
 
 
-_live: dict[tuple[str, Home], tuple[Head, StageShard]] = {}
+_live: dict[tuple[str, Home], tuple[LogHead, StageShard]] = {}
 """Shards in this worker process, each with its head.
 
 A shard is used again only if Spark's state has the same head: a worker that ran a trigger in vain,
@@ -267,7 +269,7 @@ class Stage:
             gc.freeze()
         yield from self._parcels(outcome)
 
-    def _rebuilt(self, home: Home, head: Head) -> StageShard:
+    def _rebuilt(self, home: Home, head: LogHead) -> StageShard:
         keep_freed_memory()
         query = self._hosted.query
         shard = StageShard(home, self._hosted.stages, query.specs, query.wiring, query.seed)
@@ -276,10 +278,10 @@ class Stage:
             del _live[other]  # probably of a query that has ended
         return shard
 
-    def _parcels(self, outcome: Outcome) -> Iterator[Row]:
+    def _parcels(self, outcome: ShardOutcome) -> Iterator[Row]:
         by_order: dict[int, bytes] = {}  # a payload for several shards is turned into bytes once
 
-        def data(letter: Letter) -> bytes:
+        def data(letter: ShardLetter) -> bytes:
             if letter.order not in by_order:
                 by_order[letter.order] = to_bytes(letter.payload)
             return by_order[letter.order]

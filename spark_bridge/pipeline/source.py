@@ -320,7 +320,7 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class ColumnLayout:
     """Which source column has which name in the prepared stream.
 
     There, ``id`` and ``ts`` are the tuple's position and time; a source's own columns of those
@@ -346,7 +346,7 @@ class Layout:
     notes: list[str]
 
 
-def lay_out(source: StreamSource, columns: list[str]) -> Layout:
+def lay_out(source: StreamSource, columns: list[str]) -> ColumnLayout:
     """Name the columns of the prepared stream, and find its join fields among *columns*.
 
     Raise :exc:`DataError` for a join field or an arrival that the source does not have, and for an
@@ -379,7 +379,7 @@ def lay_out(source: StreamSource, columns: list[str]) -> Layout:
         by_name = {new: old for old, new in names.items()}
         _require(source, name, list(by_name), "join field")
         fields[name] = by_name[name]
-    return Layout(
+    return ColumnLayout(
         names=names, fields=fields, expressions=_expressions(source, columns), notes=notes
     )
 
@@ -423,6 +423,6 @@ class Task:
     report: Callable[[str], None]
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> ColumnLayout:
         """The columns and expressions of the stream (see `lay_out`)."""
         return lay_out(self.source, list(self.files[0].columns))

@@ -16,7 +16,7 @@ from joins.batch import Schema
 from spark_bridge.errors import DataError
 from spark_bridge.pipeline import numbering
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
-from spark_bridge.pipeline.source import ROWS, Layout, StreamSource, Task, require_unchanged
+from spark_bridge.pipeline.source import ROWS, ColumnLayout, StreamSource, Task, require_unchanged
 from spark_bridge.pipeline.typed_rows import (
     FILE,
     NANOS,
@@ -50,7 +50,7 @@ _ONE_TASK_BYTES = 8 << 20  # so much is read, sorted and written by one task, wi
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
+class RowCounts:
     """The result of one pass over the validated rows: how many, what is wrong, and when."""
 
     valid: int
@@ -188,7 +188,7 @@ def _build(
 
 
 def _require_some(
-    counts: Counts, frame: DataFrame, task: Task, folder: Path, only_rejected: Path
+    counts: RowCounts, frame: DataFrame, task: Task, folder: Path, only_rejected: Path
 ) -> None:
     """Write down the rejected rows; raise :exc:`DataError` where there is no valid one."""
     source, stream = task.source, folder / "stream"
@@ -224,7 +224,7 @@ def _watched(typed: Typed, checked: set[str | None]) -> dict[str, str]:
 
 def _count(
     frame: DataFrame, rows_at_most: int, watched: dict[str, str], segment_rows: int
-) -> Counts:
+) -> RowCounts:
     """Count the rows by what is wrong, and find quantiles of time: one pass over the source."""
     buckets = numbering.buckets_needed(rows_at_most, segment_rows)
     shares = [sf.lit(part / buckets) for part in range(1, buckets)]
@@ -238,7 +238,7 @@ def _count(
     reasons: Counter[str] = Counter()
     for kinds, (rows, _, _) in by_kinds.items():
         reasons.update(dict.fromkeys(kinds.split("\n"), rows))
-    return Counts(
+    return RowCounts(
         valid=valid,
         reasons=reasons,
         rejected=sum(rows for rows, _, _ in by_kinds.values()),
@@ -257,10 +257,10 @@ def _count_passing(frame: DataFrame, seen: Observation, watched: dict[str, str])
     return frame.observe(seen, sf.count(sf.lit(1)).alias("rows"), valid, *lost)
 
 
-def _passed(seen: Observation, watched: dict[str, str]) -> Counts:
+def _passed(seen: Observation, watched: dict[str, str]) -> RowCounts:
     """Return what was counted of the rows that have passed; not what is wrong with the others."""
     counted = seen.get
-    return Counts(
+    return RowCounts(
         valid=counted["valid"],
         reasons=Counter(),
         rejected=counted["rows"] - counted["valid"],
@@ -269,7 +269,7 @@ def _passed(seen: Observation, watched: dict[str, str]) -> Counts:
     )
 
 
-def _columns(source: StreamSource, layout: Layout) -> list[Column]:
+def _columns(source: StreamSource, layout: ColumnLayout) -> list[Column]:
     """Return the columns of a segment after ``id``, in order."""
     by_source = {column: name for name, column in layout.fields.items()}
     columns = [sf.col(TS).alias("ts")]
@@ -304,7 +304,7 @@ def _write_rejected(frame: DataFrame, task: Task, scratch: Path, to: Path) -> No
     numbering.write_rejected(rejected, scratch=scratch, to=to)
 
 
-def _give_up(source: StreamSource, counts: Counts, stream: Path, only_rejected: Path) -> None:
+def _give_up(source: StreamSource, counts: RowCounts, stream: Path, only_rejected: Path) -> None:
     publish(stream / REJECTED, only_rejected)
     listed = [f"{why} ({n:,} times)" for why, n in counts.reasons.most_common(REASONS_LISTED)]
     more = len(counts.reasons) - len(listed)

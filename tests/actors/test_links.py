@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.hosting.links import Link, Secrets, answer, greet
+from actors.hosting.links import ProcessLink, Secrets, answer, greet
 from actors.hosting.mesh import Door, Mesh, join_last
 from actors.state import FormatError, from_bytes
 from joins.errors import JoinsimError
@@ -35,7 +35,7 @@ def test_a_frame_brings_what_was_sent_and_its_arrays_where_kernels_expect_them(
     arrays: list[tuple[str, int]], text: str
 ) -> None:
     sent = [np.arange(size).astype(dtype) for dtype, size in arrays]
-    here, there = map(Link, _pair())
+    here, there = map(ProcessLink, _pair())
     here.beat()
     here.send((text, sent))
     same_text, received = from_bytes(there.read())
@@ -53,7 +53,7 @@ def test_a_frame_brings_what_was_sent_and_its_arrays_where_kernels_expect_them(
 @given(data=st.binary(max_size=200))
 def test_a_frame_of_any_bytes_is_a_value_or_an_error(data: bytes) -> None:
     here, there = _pair()
-    link = Link(there)
+    link = ProcessLink(there)
     with here:
         here.sendall(struct.pack("<Q", len(data)) + data)
     try:
@@ -66,7 +66,7 @@ def test_a_frame_of_any_bytes_is_a_value_or_an_error(data: bytes) -> None:
 
 def test_a_frame_that_would_take_all_memory_is_refused_before_any_is_taken() -> None:
     here, there = _pair()
-    link = Link(there)
+    link = ProcessLink(there)
     with here:
         here.sendall(struct.pack("<Q", 2**60))
         with pytest.raises(ConnectionAbortedError, match="a frame of 1152921504606846976 bytes"):

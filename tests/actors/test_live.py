@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.live.endings import components_of
-from actors.hosting.live.post import Measured, Report
+from actors.hosting.live.post import ComponentReport, Measured
 from actors.hosting.live.run import LiveRun, LiveSystem
 from actors.protocol import FEEDBACK, TIMER, Actor, ActorError, ActorSpec, Context, Message
 from tests.actors.meshes import Threads, labels
@@ -168,10 +168,10 @@ def test_a_component_is_not_at_rest_while_a_report_misses_a_message_that_another
     wiring = {"a": {"out": ("b",)}, "b": {FEEDBACK: ("a",)}}
     (component,) = components_of(wiring, {"a": 0, "b": 1})
     to, back = ("a", "b"), ("b", "a")
-    assert not component.at_rest(0, Report(0, {to: 1}, {back: 0}))
+    assert not component.at_rest(0, ComponentReport(0, {to: 1}, {back: 0}))
     # b answered once; as many were sent as received in all, but a's report is from before.
-    assert not component.at_rest(1, Report(0, {back: 1}, {to: 2}))
-    assert component.at_rest(0, Report(0, {to: 2}, {back: 1}))
+    assert not component.at_rest(1, ComponentReport(0, {back: 1}, {to: 2}))
+    assert component.at_rest(0, ComponentReport(0, {to: 2}, {back: 1}))
 
 
 def test_components_are_the_cycles_of_a_graph() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from actors.hosting import saved_run
 from actors.hosting.live.post import Measured, moment_ns
-from actors.hosting.live.recovery import RecoveringRun, Share, Written, serve
+from actors.hosting.live.recovery import RecoveringRun, SnapshotPart, Written, serve
 from actors.hosting.live.run import LiveSystem
 from actors.hosting.mesh import MemberLostError, Mesh
 from actors.hosting.processes import RayUnavailableError
@@ -190,7 +190,7 @@ def test_a_snapshot_that_another_process_begins_early_goes_on_to_the_end() -> No
         with suppress(MemberLostError), mesh:
             serve(mesh, system)
 
-    share: Share | None = None
+    part: SnapshotPart | None = None
     for attempt in range(2):
         mine, other, driver = meshes(2)
         server = Thread(target=run, args=(mine,))
@@ -200,14 +200,14 @@ def test_a_snapshot_that_another_process_begins_early_goes_on_to_the_end() -> No
                 while not mine.waiting:
                     time.sleep(0.001)
             server.start()
-            driver.send(0, [moment_ns(), share])
+            driver.send(0, [moment_ns(), part])
             news: list[Any] = []
             while not any(isinstance(one, Measured) for one in news):
                 received = driver.receive(10)
                 assert received, "it has come to a standstill"
                 news.append(received[1])
-        share = next((one for one in news if isinstance(one, Share)), None)
+        part = next((one for one in news if isinstance(one, SnapshotPart)), None)
         server.join()
-        assert attempt or share
+        assert attempt or part
     emitted = [one.entry for one in news if isinstance(one, Written)]
     assert sum(len(entry) for entry in emitted if isinstance(entry, list)) == 5

@@ -11,7 +11,7 @@ import pytest
 
 from actors.hosting import ray_cluster
 from actors.hosting.processes import RayUnavailableError
-from actors.hosting.ray_cluster import Head, private_token, ray
+from actors.hosting.ray_cluster import ClusterHead, private_token, ray
 from actors.hosting.ray_processes import RayProcesses
 from tests.actors.meshes import labels
 
@@ -46,7 +46,7 @@ def test_a_head_that_comes_back_in_time_is_not_missed_and_one_that_does_not_is(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         place = listener.getsockname()
-        head = Head(address(listener))
+        head = ClusterHead(address(listener))
     clock.at = 10
     head.look()
     with socket.create_server(place):
@@ -61,7 +61,7 @@ def test_a_head_that_comes_back_in_time_is_not_missed_and_one_that_does_not_is(
 
 def test_a_head_that_was_just_looked_at_is_not_looked_at_again(clock: SimpleNamespace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        head = Head(address(listener))
+        head = ClusterHead(address(listener))
         listener.settimeout(10)
         for at in (1, 2, 2.5, 3.9):
             clock.at = at
@@ -74,7 +74,7 @@ def test_a_head_that_was_just_looked_at_is_not_looked_at_again(clock: SimpleName
 
 
 def test_a_head_out_of_reach_from_the_first_is_never_missed(impatient: None, nobody: str) -> None:
-    Head(nobody).look()
+    ClusterHead(nobody).look()
 
 
 def test_processes_of_a_cluster_whose_head_is_gone_are_not_asked_for(
@@ -98,7 +98,7 @@ def test_a_process_whose_driver_has_left_stays_while_the_head_is_there(
                 listener.close()
             return False
 
-        Head(address(listener)).wait_until_alone(needed)
+        ClusterHead(address(listener)).wait_until_alone(needed)
     assert asked == 8 + 3
 
 
@@ -106,7 +106,7 @@ def test_a_process_that_misses_the_head_stays_while_its_driver_is_there(
     impatient: None, nobody: str
 ) -> None:
     needed = iter([True, True, False, False, True, False, False, False])
-    Head(nobody).wait_until_alone(lambda: next(needed))
+    ClusterHead(nobody).wait_until_alone(lambda: next(needed))
     assert not list(needed)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import networkx as nx
 
 from actors.hosting.inline import Cell
-from actors.hosting.live.post import Channel, Parcel, Post, Report, Served
+from actors.hosting.live.post import Channel, ComponentReport, Parcel, Post, Served
 from actors.protocol import Wiring
 from joins.state import storable
 
@@ -138,9 +138,9 @@ class Component:
         self.members = members
         self.inside = inside
         self.homes = sorted({homes[member] for member in members})
-        self.reports: dict[int, Report] = {}
+        self.reports: dict[int, ComponentReport] = {}
 
-    def at_rest(self, process: int, report: Report) -> bool:
+    def at_rest(self, process: int, report: ComponentReport) -> bool:
         """Add a process's report; return whether nothing can happen in the component any more."""
         self.reports[process] = report
         if len(self.reports) < len(self.homes):
@@ -209,7 +209,7 @@ class Endings:
         self._seats, self._outlets = seats, outlets
         self._component_of = {name: part for part in components for name in part.members}
         self._alive = {part.number for part in components if here in part.homes}
-        self._reported: dict[int, Report] = {}
+        self._reported: dict[int, ComponentReport] = {}
 
     @property
     def all_ended(self) -> bool:
@@ -244,7 +244,7 @@ class Endings:
             else:
                 self._post.to(component.homes[0]).reports.append(report)
 
-    def on_report(self, process: int, report: Report) -> None:
+    def on_report(self, process: int, report: ComponentReport) -> None:
         """Add another process's report on a component whose reports are gathered here."""
         component = self._components[report.component]
         if component.at_rest(process, report):
@@ -273,7 +273,7 @@ class Endings:
     def _members(self, component: Component) -> Iterator[Seat]:
         return (self._seats[name] for name in component.members if name in self._seats)
 
-    def _report(self, component: Component) -> Report:
+    def _report(self, component: Component) -> ComponentReport:
         sent, received = {}, {}
         for channel in component.inside:
             sender, receiver = channel
@@ -281,4 +281,4 @@ class Endings:
                 sent[channel] = self._outlets[channel].sent
             if receiver in self._seats:
                 received[channel] = self._seats[receiver].received.get(channel, 0)
-        return Report(component.number, sent, received)
+        return ComponentReport(component.number, sent, received)

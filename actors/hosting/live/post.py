@@ -149,7 +149,7 @@ class Parcel:
 
 @storable
 @dataclass(slots=True)
-class Report:
+class ComponentReport:
     """One process's part of a feedback component, as it was when nothing was left to do there.
 
     Attributes
@@ -192,7 +192,7 @@ class Bundle:
     parcels: list[Parcel] = field(default_factory=list)
     room: list[Channel] = field(default_factory=list)
     ends: list[Channel] = field(default_factory=list)
-    reports: list[Report] = field(default_factory=list)
+    reports: list[ComponentReport] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
     nbytes: int = 0
     since_ns: int = 0

@@ -58,7 +58,7 @@ class Written:
 
 @storable
 @dataclass(frozen=True, slots=True)
-class Share:
+class SnapshotPart:
     """A process's part of a snapshot: its number and, as bytes, state and frames under way."""
 
     snapshot: int
@@ -113,13 +113,13 @@ class RecoveringShard(LiveShard):
         self._state: np.ndarray | None = None
         self._under_way: list[tuple[int, Bundle]] = []
 
-    def restore(self, share: Share) -> None:
+    def restore(self, part: SnapshotPart) -> None:
         """Begin from this process's part of a snapshot; in place of `begin`."""
-        state, under_way = from_bytes(share.state.data)
+        state, under_way = from_bytes(part.state.data)
         seats, outlets, endings, self._timers, self._timers_set, self._measured = from_bytes(
             state.data
         )
-        self._sent.epoch = share.snapshot
+        self._sent.epoch = part.snapshot
         for name, seat in self._seats.items():
             seat.restore(seats[name])
             self._queue_turn(seat)
@@ -149,8 +149,8 @@ class RecoveringShard(LiveShard):
         self._unmarked.discard(process)
         if self._state is not None and not self._unmarked:
             content = to_bytes([self._state, self._under_way])
-            share = Share(snapshot, np.frombuffer(content, np.uint8))
-            self._mesh.send(self._mesh.driver, share)
+            part = SnapshotPart(snapshot, np.frombuffer(content, np.uint8))
+            self._mesh.send(self._mesh.driver, part)
             self._state, self._under_way = None, []
 
     def _cut(self, snapshot: int) -> None:
@@ -170,20 +170,21 @@ class RecoveringShard(LiveShard):
 def serve(mesh: Mesh, system: LiveSystem) -> None:
     """Run the actors whose home this member of *mesh* is.
 
-    The driver is sent a None when the actors are built, and sends when the run began and a `Share`
-    to begin from, or None; then, now and then, the number of a snapshot to be taken. It is sent
-    `Written`, `Share` and `Progress`, and `Measured` when every actor here has ended.
+    The driver is sent a None when the actors are built, and sends when the run began and a
+    `SnapshotPart` to begin from, or None; then, now and then, the number of a snapshot to be taken.
+    It is sent `Written`, `SnapshotPart` and `Progress`, and `Measured` when every actor here has
+    ended.
     """
     seats = system.seats(mesh.member)
     mesh.send(mesh.driver, None)
     early: deque[tuple[int, Any]] = deque()
-    began_ns, share = from_driver(mesh, early)
+    began_ns, part = from_driver(mesh, early)
     shard = RecoveringShard(mesh, system, seats, Clock(began_ns))
     # First, for a marker that was early cuts at once, and what it cuts goes on from there.
-    if share is None:
+    if part is None:
         shard.begin()
     else:
-        shard.restore(share)
+        shard.restore(part)
     for process, frame in early:
         shard.open_bundle(process, frame)
     mesh.send(mesh.driver, shard.run())
@@ -198,7 +199,7 @@ class _Taking:
 
     due_ns: int
     began_ns: int = 0
-    shares: dict[int, Share] = field(default_factory=dict)
+    parts: dict[int, SnapshotPart] = field(default_factory=dict)
 
 
 class RecoveringRun:
@@ -237,7 +238,7 @@ class RecoveringRun:
         self._start, self._system = start, system
         self._lost, self._interval_ns = lost, interval_ns
         self._results = ResultEpochs(collect, at_once=False)
-        self._last: dict[int, Share] = {}
+        self._last: dict[int, SnapshotPart] = {}
         self._epoch = self._since_last = 0
         self.losses = self.snapshots = self.snapshot_bytes = 0
         self._began_ns: int | None = None
@@ -286,8 +287,8 @@ class RecoveringRun:
             process, news = received
             if isinstance(news, Written):
                 self._add(news)
-            elif isinstance(news, Share):
-                self._add_share(process, news, processes.count, clock)
+            elif isinstance(news, SnapshotPart):
+                self._add_part(process, news, processes.count, clock)
             else:
                 tally.add(process, news)
         return tally.measured
@@ -314,16 +315,16 @@ class RecoveringRun:
             for emitted_ns, results in written.entry:
                 self._results.add(written.epoch, results, emitted_ns)
 
-    def _add_share(self, process: int, share: Share, processes: int, clock: Clock) -> None:
+    def _add_part(self, process: int, part: SnapshotPart, processes: int, clock: Clock) -> None:
         """Take a part of the snapshot, which is complete with the last one."""
-        shares = self._taking.shares
-        shares[process] = share
-        if len(shares) < processes:
+        parts = self._taking.parts
+        parts[process] = part
+        if len(parts) < processes:
             return
-        self._last, self._since_last = shares, 0
+        self._last, self._since_last = parts, 0
         self._epoch += 1
         self.snapshots += 1
-        self.snapshot_bytes += sum(len(share.state) for share in shares.values())
+        self.snapshot_bytes += sum(len(part.state) for part in parts.values())
         self._results.commit(self._epoch, clock.now())
         now = clock.now()
         pause_ns = pause_after(now - self._taking.began_ns, self._interval_ns)

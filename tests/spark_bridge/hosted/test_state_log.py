@@ -14,12 +14,12 @@ from actors.state import to_bytes
 from joins.state import State
 from spark_bridge.errors import DataError
 from spark_bridge.hosted.shard import (
-    Letter,
+    ShardLetter,
     StageShard,
     pack_letters,
     unpack_letters,
 )
-from spark_bridge.hosted.stage import Head, StateLog
+from spark_bridge.hosted.stage import LogHead, StateLog
 from tests.spark_bridge.hosted.triggers import Variable
 
 
@@ -32,7 +32,7 @@ class Window:
         self._length = length
         self.numbers = np.empty(0, np.int64)
 
-    def deliver(self, letters: list[Letter]) -> None:
+    def deliver(self, letters: list[ShardLetter]) -> None:
         received = [letter.payload for letter in letters]
         self.numbers = np.concatenate([self.numbers, *received])[-self._length :]
 
@@ -44,7 +44,7 @@ class Window:
 
 
 def arrivals_parcel(order: int, numbers: list[int]) -> bytes:
-    letter = Letter(order, 0, "source", "out", None, ("window",))
+    letter = ShardLetter(order, 0, "source", "out", None, ("window",))
     return pack_letters([(letter, to_bytes(np.array(numbers, np.int64)))])
 
 
@@ -59,7 +59,7 @@ def test_a_shard_is_rebuilt_after_any_trigger_whether_it_was_committed(
 ) -> None:
     folder = tmp_path_factory.mktemp("kept")
     variable = Variable()
-    kept, head, received = StateLog(variable, folder), Head(), np.empty(0, np.int64)
+    kept, head, received = StateLog(variable, folder), LogHead(), np.empty(0, np.int64)
     for trigger in triggers:
         committed = variable.value
         for _ in ("in vain", "committed"):
