@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from actors.interval_join.source import END, Rows, Share
+from actors.interval_join.source import END, Rows, SourceShare
 from actors.protocol import Actor, Context, Message
 from actors.source import Fed
 from joins.arrivals import Arrivals
@@ -43,7 +43,7 @@ class ScaleGate(Actor):
 
     def receive(self, message: Message, context: Context) -> None:
         """Take one source's tuples and send what has become ready."""
-        share: Share = message.payload
+        share: SourceShare = message.payload
         stream = self._sources.index(message.sender)
         self._add(stream, share.data, context)
         self._watermarks[stream] = share.watermark

@@ -40,7 +40,7 @@ from actors.interval_join.emitter import (
     Homes,
     keyed,
 )
-from actors.interval_join.source import Share
+from actors.interval_join.source import SourceShare
 from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message, Payload
 from joins.event_time import NO_WATERMARK
 from joins.key_splitting import HEURISTICS, Split, add_counts, copies, loads
@@ -87,7 +87,7 @@ class AllReached(Reached):
     """All emitters have taken the step, the last at this turn or time (master to emitters)."""
 
 
-class Step(IntEnum):
+class ChangeStep(IntEnum):
     """How far a change of assignment has come at an emitter."""
 
     STEADY = 0
@@ -140,7 +140,7 @@ class CalibratingEmitter(Emitter):
         self._round = 0
         self._round_ends: int | None = calibration_turns
         self._latest = NO_WATERMARK
-        self._step = Step.STEADY
+        self._step = ChangeStep.STEADY
         self._agreed: int | None = None
         self._old: Assignment = {}
         self._new: Assignment = {}
@@ -149,7 +149,7 @@ class CalibratingEmitter(Emitter):
         """Handle the source's next turn, or a message of the master."""
         payload = message.payload
         if isinstance(payload, Assigned):
-            self._new, self._step = payload.assignment, Step.ASSIGNED
+            self._new, self._step = payload.assignment, ChangeStep.ASSIGNED
         elif isinstance(payload, AllReached):
             self._agreed = payload.value
         else:
@@ -157,7 +157,7 @@ class CalibratingEmitter(Emitter):
             self._latest = max(self._latest, int(payload.data.batch.ts.max(initial=NO_WATERMARK)))
             if self._round_ends is not None:
                 self._count(payload)
-            flush = self._step == Step.ASSIGNED
+            flush = self._step == ChangeStep.ASSIGNED
             watermark = self._take_turn(payload, context, flush=flush)
             self._change_after_turn(watermark, context)
             if self._turn == self._round_ends:
@@ -171,24 +171,24 @@ class CalibratingEmitter(Emitter):
     def _change_before_turn(self, context: Context) -> None:
         if self._agreed is None or self._turn < self._agreed:
             return
-        if self._step == Step.WIDENED:
-            self._take_step(Step.STORED, self._latest, context)
-        elif self._step == Step.PASSED:
+        if self._step == ChangeStep.WIDENED:
+            self._take_step(ChangeStep.STORED, self._latest, context)
+        elif self._step == ChangeStep.PASSED:
             self._old = self._new
-            self._take_step(Step.STEADY, self._turn, context)
+            self._take_step(ChangeStep.STEADY, self._turn, context)
 
     def _change_after_turn(self, watermark: int, context: Context) -> None:
         """Take the step that the end of a turn makes possible; *watermark* was sent in it."""
-        if self._step == Step.ASSIGNED:
+        if self._step == ChangeStep.ASSIGNED:
             # Partial batches are empty now, so watermarks of keys are valid for all keys from here
             # on, and replicas that are new to a key agree with the others on what is late.
-            self._take_step(Step.WIDENED, self._turn, context)
-        elif self._step == Step.STORED and self._agreed is not None:
+            self._take_step(ChangeStep.WIDENED, self._turn, context)
+        elif self._step == ChangeStep.STORED and self._agreed is not None:
             reach = self._query.reach
             if all(reach.horizon(stream, watermark) > self._agreed for stream in (0, 1)):
-                self._take_step(Step.PASSED, self._turn, context)
+                self._take_step(ChangeStep.PASSED, self._turn, context)
 
-    def _take_step(self, step: Step, value: int, context: Context) -> None:
+    def _take_step(self, step: ChangeStep, value: int, context: Context) -> None:
         self._step, self._agreed = step, None
         self._distribute()
         context.send("master", Reached(value))
@@ -196,13 +196,13 @@ class CalibratingEmitter(Emitter):
     def _distribute(self) -> None:
         """Distribute tuples as the present step requires."""
         stored, probed = self._old, self._new
-        if self._step in (Step.STEADY, Step.ASSIGNED):
+        if self._step in (ChangeStep.STEADY, ChangeStep.ASSIGNED):
             probed = self._old
-        elif self._step != Step.WIDENED:
+        elif self._step != ChangeStep.WIDENED:
             stored, probed = self._new, self._old
         self._distribution = BySplitKey(self._homes, stored=stored, probed=probed)
 
-    def _count(self, share: Share) -> None:
+    def _count(self, share: SourceShare) -> None:
         data = keyed(self._query, self._schemas, self._stream, share.data)
         keys, counts = np.unique(data.batch.key, return_counts=True)
         add_counts(self._counts, keys, counts)
@@ -264,7 +264,7 @@ class Master(Actor):
         self._threshold, self._max_splitting = threshold, max_splitting
         self._rounds: dict[int, _Round] = {}
         self._assignment: Assignment = {}
-        self._step = Step.STEADY
+        self._step = ChangeStep.STEADY
         self._reached: list[int] = []
 
     def receive(self, message: Message, context: Context) -> None:
@@ -281,7 +281,7 @@ class Master(Actor):
         if one.emitters < self._channels:
             return
         del self._rounds[counted.round]
-        if self._step == Step.STEADY and one.counts:
+        if self._step == ChangeStep.STEADY and one.counts:
             self._reassign(one.counts, context)
 
     def _reassign(self, counts: dict[int, int], context: Context) -> None:
@@ -297,7 +297,7 @@ class Master(Actor):
         )
         if self._drifted(counts, present, suited):
             self._assignment = suited
-            self._step = Step.ASSIGNED
+            self._step = ChangeStep.ASSIGNED
             context.send(FEEDBACK, Assigned(suited))
 
     def _drifted(self, counts: Mapping[int, int], present: Split, suited: Split) -> bool:
@@ -316,8 +316,8 @@ class Master(Actor):
             return
         last = max(self._reached)
         self._reached = []
-        if self._step == Step.PASSED:
-            self._step = Step.STEADY
+        if self._step == ChangeStep.PASSED:
+            self._step = ChangeStep.STEADY
             return
-        self._step = Step(self._step + 1)
+        self._step = ChangeStep(self._step + 1)
         context.send(FEEDBACK, AllReached(last))

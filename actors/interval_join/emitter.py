@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from actors.interval_join.source import END, Rows, RowsPayload, Share
+from actors.interval_join.source import END, Rows, RowsPayload, SourceShare
 from actors.protocol import HEADER_BYTES, Actor, Context, Message
 from joins.batch import Batch, Schema
 from joins.event_time import NO_WATERMARK
@@ -288,7 +288,7 @@ class Emitter(Actor):
         """Handle the source's next turn."""
         self._take_turn(message.payload, context)
 
-    def _take_turn(self, share: Share, context: Context, *, flush: bool = False) -> int:
+    def _take_turn(self, share: SourceShare, context: Context, *, flush: bool = False) -> int:
         """Send what is ready, end the turn at every replica, and return the least watermark sent.
 
         With *flush* no partial batch waits.
@@ -319,7 +319,7 @@ class Emitter(Actor):
         return min(share.watermark, *oldest)
 
     def _batches(
-        self, share: Share, flush: bool, replicas: int
+        self, share: SourceShare, flush: bool, replicas: int
     ) -> tuple[list[_Batch], Sequence[int]]:
         """Return what is ready to leave, and per replica the oldest tuple that still waits."""
         rows, since, groups = self._by_group(share.data)

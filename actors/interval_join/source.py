@@ -90,7 +90,7 @@ class RowsPayload(Payload):
 
 
 @dataclass(frozen=True, slots=True)
-class Share(RowsPayload):
+class SourceShare(RowsPayload):
     """One source's share of a run of arrivals (source to emitter); it may be empty.
 
     Attributes
@@ -144,14 +144,14 @@ class StreamSource(Source):
         # All sources are to take the same runs: how far behind this one is must not matter.
         return self._feeding.rows_of(self._messages, self._most)
 
-    def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> Share:
+    def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> SourceShare:
         batch, seq = arrivals.parts[self._stream], arrivals.seq[self._stream]
         if self._replicas > 1:
             mine = np.flatnonzero(batch.id % self._replicas == self._replica)
             batch, seq = batch.take(mine), seq[mine]
         watermark = END if last else self._watermark(arrivals)
         born_ns = birth_ns(seq, self._feeding.rate_tps, now)
-        return Share(Rows(batch, born_ns, seq), watermark, last)
+        return SourceShare(Rows(batch, born_ns, seq), watermark, last)
 
     def _watermark(self, arrivals: Arrivals) -> int:
         times = [int(part.ts.max()) for part in arrivals.parts if len(part)]

@@ -1,6 +1,6 @@
 """The manager: collects, preprocesses and sends (steps 1 to 3), and handles feedback (step 5).
 
-Prefilters come before it (section III-A), if there are any. It has four parts: the `Collector`
+Prefilters come before it (section III-A), if there are any. It has four parts: the `Assembler`
 gathers arrivals into batches; a chain per stream (`actors.panjoin.chain`) cuts batches into
 subwindows; the `Mirror` turns the workers' records back into tuples; `Manager` sends commands.
 `OutOfOrderManager` does it for streams that arrive out of order (section III-G2).
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from actors.panjoin.chain import Chain, ChainRule
-from actors.panjoin.payloads import Commands, Expire, Feedback, Insert, Result
+from actors.panjoin.payloads import Commands, Expire, Feedback, Insert, WorkerResult
 from actors.panjoin.worker import IndexedQuery, ResultsTo, WorkerSubwindows
 from actors.probes import Probes, give_windows
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
@@ -92,7 +92,7 @@ class CollectedBatch:
     span: tuple[int, int]
 
 
-class Collector(Stateful):
+class Assembler(Stateful):
     """Gathers arrivals, in their order, into batches (step 1).
 
     A batch is full when the buffer of one stream is. All buffers are then emptied: a tuple of the
@@ -199,7 +199,7 @@ class Mirror(Stateful):
         self,
         stream: int,
         part: Probes,
-        result: Result,
+        result: WorkerResult,
         subwindows: WorkerSubwindows,
         context: Context,
     ) -> Matches:
@@ -234,7 +234,7 @@ class Manager(Actor):
         What every tuple sees; None derives it from the query's windows in the order of arrival.
     """
 
-    state: ClassVar[tuple[str, ...]] = ("_collector", "_chains", "_mirror", "_number")
+    state: ClassVar[tuple[str, ...]] = ("_assembler", "_chains", "_mirror", "_number")
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ class Manager(Actor):
         self._query = IndexedQuery(query, schemas)
         self._fields = [query.fields(stream) for stream in range(self._query.streams)]
         bounds = bounds or WindowBounds(query.windows, self_join=query.is_self_join)
-        self._collector = Collector(bounds, self._query.streams, batch_count)
+        self._assembler = Assembler(bounds, self._query.streams, batch_count)
         self._collecting_ns = collecting_ns
         self._chains = [Chain(stream, rule) for stream, rule in enumerate(rules)]
         self._workers = rules[0].workers
@@ -267,15 +267,15 @@ class Manager(Actor):
             self._use_feedback(message.payload, context)
         elif message.port.startswith(TIMER):
             # A batch that was full before its time has left this timer behind.
-            if message.port == TIMER + self._timer and not self._collector.is_empty:
-                self._process(self._collector.empty(), context)
+            if message.port == TIMER + self._timer and not self._assembler.is_empty:
+                self._process(self._assembler.empty(), context)
         else:
             fed = project_join_fields(message.payload, self._fields)
-            was_empty = self._collector.is_empty
+            was_empty = self._assembler.is_empty
             number = self._number
-            for collected in self._collector.add(fed):
+            for collected in self._assembler.add(fed):
                 self._process(collected, context)
-            if not self._collector.is_empty and (was_empty or self._number > number):
+            if not self._assembler.is_empty and (was_empty or self._number > number):
                 context.set_timer(context.now + self._collecting_ns, self._timer)
 
     @property

@@ -18,7 +18,7 @@ _PROBE_BYTES = 16
 _PAIR_BYTES = 16
 
 
-class Part(Payload):
+class PayloadPart(Payload):
     """A part of `Commands` or of `Feedback`."""
 
     __slots__ = ()
@@ -26,7 +26,7 @@ class Part(Payload):
 
 
 @dataclass(frozen=True, slots=True)
-class Create(Part):
+class Create(PayloadPart):
     """Begin a subwindow at stream position *first*.
 
     Attributes
@@ -43,7 +43,7 @@ class Create(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Insert(Part):
+class Insert(PayloadPart):
     """Store *batch*, in ascending order of the indexed field, in subwindow *number* of *stream*.
 
     Attributes
@@ -70,7 +70,7 @@ class Insert(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Expire(Part):
+class Expire(PayloadPart):
     """Drop subwindow *number* of *stream*, once the batch's probes are answered."""
 
     stream: int
@@ -107,7 +107,7 @@ class Commands(Payload):
 
 
 @dataclass(frozen=True, slots=True)
-class Status(Part):
+class Status(PayloadPart):
     """What only a worker can report of one stream, after one batch.
 
     That the newest subwindow is full or the oldest one empty the manager computes before the worker
@@ -132,7 +132,7 @@ class Status(Part):
 
 @storable
 @dataclass(frozen=True, slots=True)
-class Result:
+class WorkerResult:
     """What one worker found for the probes of one stream, on its way back to the manager.
 
     Attributes
@@ -161,7 +161,7 @@ class Result:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes."""
-        nbytes = sum(Part.frame_bytes + records.nbytes for records in self.records.values())
+        nbytes = sum(PayloadPart.frame_bytes + records.nbytes for records in self.records.values())
         if self.matches is not None:
             nbytes += _PROBE_BYTES * len(self.matches) + _PAIR_BYTES * self.matches.total
         return nbytes
@@ -184,7 +184,7 @@ class Feedback(Payload):
     number: int
     worker: int
     status: tuple[Status, ...]
-    results: tuple[Result, ...]
+    results: tuple[WorkerResult, ...]
     span: tuple[int, int]
 
     bytes_of = ("status", "results")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from actors.panjoin.payloads import Commands, Feedback, Insert, Result, Status
+from actors.panjoin.payloads import Commands, Feedback, Insert, Status, WorkerResult
 from actors.probes import Probes
 from actors.protocol import FEEDBACK, Actor, Context, Message
 from actors.results import Found, send_answers
@@ -217,7 +217,7 @@ class Worker(Actor):
         else:
             for work, step in steps:
                 context.charge(work, step)
-        results: tuple[Result, ...] = ()
+        results: tuple[WorkerResult, ...] = ()
         if self._results == "sink":
             totals = self._answer(commands, context)
         else:
@@ -259,10 +259,10 @@ class Worker(Actor):
             results.append(found)
         return ProbeResult.sum(results).of(stream, part.batch.id)
 
-    def _search(self, stream: int, part: Probes, context: Context) -> Result:
+    def _search(self, stream: int, part: Probes, context: Context) -> WorkerResult:
         """Answer with records where the structure is sorted, with matches where it is not."""
         if not len(part):
-            return Result({}, None)
+            return WorkerResult({}, None)
         ranges = self._query.ranges(stream, part)
         records: dict[int, Records] = {}
         others = []
@@ -277,7 +277,7 @@ class Worker(Actor):
             else:
                 others.append(subwindow)
         matches = self._find(stream, part, others, context) if others else None
-        return Result(records, matches)
+        return WorkerResult(records, matches)
 
     def _sampled(self, stream: int, commands: Commands) -> np.ndarray | None:
         """Return the splitters sampled in what was filled last of *stream* by these commands."""

@@ -146,7 +146,7 @@ class Coordinator(Actor):
         context.send(FEEDBACK, Decision(epoch=latest.epoch + LEAD, plan=self._plan))
 
 
-class Observer(Stateful):
+class SiteView(Stateful):
     """What a site sees of its stream: the window, and how many tuples came in an epoch.
 
     Attributes
@@ -209,7 +209,7 @@ class AdaptiveSite(Site):
         As for a `Site`, without its steps.
     """
 
-    state = ("_in_force", "_unplanned", "_decisions", "_observer")
+    state = ("_in_force", "_unplanned", "_decisions", "_own_view")
 
     def __init__(self, *, replanning: Replanning, schema: Schema, **of_site: Any) -> None:
         super().__init__(steps=replanning.book.steps(replanning.plan), **of_site)
@@ -219,7 +219,7 @@ class AdaptiveSite(Site):
         self._unplanned: list[NewTuples] = []
         """Intervals whose plan is not decided yet."""
         self._decisions: list[Decision] = []
-        self._observer = Observer(self._own.stream, schema)
+        self._own_view = SiteView(self._own.stream, schema)
 
     def _handle(self, payload: Any, context: SiteContext) -> None:
         """Handle new tuples, in turn when the plan for them is known; or what others ship."""
@@ -240,9 +240,9 @@ class AdaptiveSite(Site):
 
     def _end_interval(self, new: NewTuples, context: SiteContext) -> None:
         super()._end_interval(new, context)
-        self._observer.intervals += 1
-        if self._observer.intervals == self._replanning.intervals:
-            context.send("report", self._observer.end_epoch(new.tick))
+        self._own_view.intervals += 1
+        if self._own_view.intervals == self._replanning.intervals:
+            context.send("report", self._own_view.end_epoch(new.tick))
 
     def _done(self, stream: int) -> int:
         """Return no later interval than the one before: the next may begin another plan's windows.
@@ -255,22 +255,22 @@ class AdaptiveSite(Site):
         self, stream: int, batch: Batch, tick: int, keep_from: int, context: SiteContext
     ) -> None:
         """Insert an interval's tuples; where the plan changes, all of the window with them."""
-        self._observer.insert(batch, keep_from)
+        self._own_view.insert(batch, keep_from)
         name = self._plan()
         assert name is not None  # else the interval would wait
-        self._decisions = [d for d in self._decisions if d.epoch > self._observer.epoch]
+        self._decisions = [d for d in self._decisions if d.epoch > self._own_view.epoch]
         self._drop_plans_over()
         latest, change = self._in_force[-1]
         if name != latest:
             self._plans[-1].last = self._own.tick
             self._add(name, change + 1)
-            batch = self._observer.tuples
+            batch = self._own_view.tuples
         super()._insert(stream, batch, tick, keep_from, context)
 
     def _plan(self) -> str | None:
         """Return the plan of the next interval; None before it is known."""
-        epoch = self._observer.epoch
-        if epoch < LEAD or self._observer.intervals:
+        epoch = self._own_view.epoch
+        if epoch < LEAD or self._own_view.intervals:
             return self._in_force[-1][0]
         return next((d.plan for d in self._decisions if d.epoch == epoch), None)
 

@@ -21,7 +21,7 @@ import numpy as np
 from actors.probes import Probes
 from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
-from actors.spo_join.mutable import Offsets, SortedRun
+from actors.spo_join.mutable import Offsets, SortedField
 from actors.spo_join.router import MergeFlag, Routed, UpTo
 from joins.batch import Schema
 from joins.indexes.immutable.order_arrays import permutation
@@ -93,27 +93,31 @@ class PermutationPE(Actor):
 
     def receive(self, message: Message, context: Context) -> None:
         """Add one sorted field; the last one of an epoch and stream completes it."""
-        run: SortedRun = message.payload
-        key = (run.epoch, run.stream)
+        latest: SortedField = message.payload
+        key = (latest.epoch, latest.stream)
         fields = self._gathered.setdefault(key, {})
-        fields[run.predicate] = run.ids
+        fields[latest.predicate] = latest.ids
         if len(fields) < self._predicates:
             return
         del self._gathered[key]
         lead = fields[0]
         arrays = []
         for predicate in range(1, self._predicates):
-            array, work = permutation(lead, fields[predicate], first=run.first)
+            array, work = permutation(lead, fields[predicate], first=latest.first)
             context.charge(work, Step("order_arrays.permutation", len(lead), len(lead)))
             arrays.append(array)
         pes = len(context.peers("po_join"))
-        home = run.epoch % pes
-        permutations = Permutations(run.epoch, run.stream, run.first, run.last, lead, tuple(arrays))
+        home = latest.epoch % pes
+        permutations = Permutations(
+            latest.epoch, latest.stream, latest.first, latest.last, lead, tuple(arrays)
+        )
         context.send("po_join", permutations, to=home)
         if self._announces:
             for pe in range(pes):
                 if pe != home:
-                    context.send("window", MergedCount(run.stream, len(lead), run.last), to=pe)
+                    context.send(
+                        "window", MergedCount(latest.stream, len(lead), latest.last), to=pe
+                    )
 
 
 @dataclass(frozen=True, slots=True)

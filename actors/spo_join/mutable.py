@@ -35,7 +35,7 @@ from joins.work import Step, Work
 
 
 @dataclass(frozen=True, slots=True)
-class Rows(Payload, ABC):
+class PredicateRows(Payload, ABC):
     """The results of probing with one predicate, a row per probing tuple of one stream.
 
     Attributes
@@ -77,7 +77,7 @@ class Rows(Payload, ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class BitRows(Rows):
+class BitRows(PredicateRows):
     """Bit arrays: the identifiers of the mutable tuples are the places in them (Figure 4).
 
     Attributes
@@ -129,7 +129,7 @@ class BitRows(Rows):
 
 
 @dataclass(frozen=True, slots=True)
-class IdRows(Rows):
+class IdRows(PredicateRows):
     """Lists of the matching tuples' ids, to be intersected by hashing (section 5.4).
 
     Attributes
@@ -180,7 +180,7 @@ class IdRows(Rows):
         return Step("id_rows.intersect", rows, len(parts[0].match_id) // max(rows, 1))
 
 
-ROWS: dict[str, type[Rows]] = {"bits": BitRows, "hash": IdRows}
+ROWS: dict[str, type[PredicateRows]] = {"bits": BitRows, "hash": IdRows}
 """Form of the mutable component's results by name."""
 
 
@@ -261,7 +261,7 @@ class Partial(Payload):
     number: int
     share: int
     predicate: int
-    parts: tuple[Rows, ...]
+    parts: tuple[PredicateRows, ...]
     span: tuple[int, int]
 
     bytes_of = ("parts",)
@@ -269,7 +269,7 @@ class Partial(Payload):
 
 
 @dataclass(frozen=True, slots=True)
-class SortedRun(Payload):
+class SortedField(Payload):
     """One field of one stream's epoch in sorted order, as ids (predicate PE to permutation PE).
 
     *first* is the position of the epoch's first tuple in its stream, *last* the arrival number of
@@ -390,7 +390,7 @@ class PredicatePE(Actor):
             partial = Partial(routed.number, share, self._predicate, parts, routed.span)
             context.send("logical", partial, to=receivers[share])
 
-    def _find(self, stream: int, part: Probes, context: Context) -> Rows:
+    def _find(self, stream: int, part: Probes, context: Context) -> PredicateRows:
         """Return a row for every probe: the stored tuples it matches, inside its window."""
         condition, stored = self._probing[stream], self._stored_stream[stream]
         low, high = condition.bounds(part.batch.fields[condition.probe_field])
@@ -420,8 +420,10 @@ class PredicatePE(Actor):
             context.charge(work, Step("predicate_tree.scan", len(ids), len(ids)))
             keys.append(sorted_keys)
             first = self._base[stream]
-            run = SortedRun(flag.epoch, stream, self._predicate, first, flag.last, ids)
-            context.send("permutation", run, to=(flag.epoch * len(self._trees) + stream) % pes)
+            sorted_field = SortedField(flag.epoch, stream, self._predicate, first, flag.last, ids)
+            context.send(
+                "permutation", sorted_field, to=(flag.epoch * len(self._trees) + stream) % pes
+            )
         offsets = None
         if len(keys) == 2:
             offsets, work = offset(keys[0], keys[1])
@@ -434,7 +436,7 @@ class PredicatePE(Actor):
         )
 
 
-Complete = tuple[int, Sequence[Rows]]
+Complete = tuple[int, Sequence[PredicateRows]]
 """A probing stream, and one result per predicate to intersect; the last names the tuples."""
 
 

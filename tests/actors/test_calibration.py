@@ -13,7 +13,7 @@ from actors.interval_join.calibration import (
     Reached,
 )
 from actors.interval_join.emitter import Homes, Tuples
-from actors.interval_join.source import Share
+from actors.interval_join.source import SourceShare
 from actors.protocol import Message, Sent
 from joins.hashing import partition
 from joins.queries.parser import parse_query
@@ -55,7 +55,7 @@ class OneEmitter:
 
     def turn(self, ts: int, watermark: int) -> tuple[tuple[int, ...], tuple[int, ...], list[int]]:
         """Return where a tuple goes, where it may be stored, and what the master gets."""
-        sends = self.hear(Share(rows([self.turns], [ts], [KEY]), watermark, last=False))
+        sends = self.hear(SourceShare(rows([self.turns], [ts], [KEY]), watermark, last=False))
         self.turns += 1
         tuples = [sent.handle for sent in sends if isinstance(sent.handle, Tuples)]
         targets, storing = next(((t.targets, t.storing) for t in tuples if len(t.data)), ((), 0))
@@ -75,7 +75,7 @@ class OneEmitter:
 def test_a_key_moves_without_a_moment_in_which_a_pair_could_be_missed() -> None:
     """From replica 0 to replica 1, while other emitters are two turns behind in every step."""
     one = OneEmitter()
-    first = one.hear(Share(rows([0], [90], [KEY]), 0, last=False))
+    first = one.hear(SourceShare(rows([0], [90], [KEY]), 0, last=False))
     one.turns = 1
     assert any(isinstance(sent.handle, KeyCounts) for sent in first)
     assert one.hear(Assigned({KEY: (1,)})) == []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from actors.interval_join.emitter import BySplitKey, Emitter, Homes, Tuples
-from actors.interval_join.source import END, Share
+from actors.interval_join.source import END, SourceShare
 from tests.actors.test_interval_join import QUERY, SCHEMAS, OneReplica, Pair, rows, sent_by
 
 REPLICAS, TURNS, TURN_ROWS, WITHIN = 2, 30, 20, 10
@@ -55,7 +55,9 @@ def joined(seed: int, batch_rows: int, *, replicas_watermark: bool) -> list[Pair
         reached = min(int(ts[ids[-1]]) for ts, _ in both)
         for one, (ts, keys) in zip(emitters, both, strict=True):
             data = rows(ids.tolist(), ts[ids].tolist(), keys[ids].tolist())
-            for name, tuples in sent_by(one, Share(data, END if last else reached, last), REPLICAS):
+            for name, tuples in sent_by(
+                one, SourceShare(data, END if last else reached, last), REPLICAS
+            ):
                 if replicas_watermark:
                     tuples = under_the_replicas_watermark(tuples, END if last else reached)
                 pairs += replicas[name].take(tuples)

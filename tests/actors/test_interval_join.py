@@ -11,7 +11,7 @@ from actors.disorder import Disorder, DisorderedFeed
 from actors.hosting.inline import RecordingContext
 from actors.interval_join.emitter import BySplitKey, Distribution, Emitter, Homes, ToAll, Tuples
 from actors.interval_join.replica import Collector, Order, Replica, Watermarks
-from actors.interval_join.source import END, Rows, Share
+from actors.interval_join.source import END, Rows, SourceShare
 from actors.protocol import Message
 from actors.results import Answers, Late
 from joins.batch import Batch, Schema
@@ -176,7 +176,7 @@ def emitter(distribution: Distribution, batch_rows: int, linger: int) -> Emitter
     )
 
 
-def sent_by(one: Emitter, share: Share, replicas: int) -> list[tuple[str, Tuples]]:
+def sent_by(one: Emitter, share: SourceShare, replicas: int) -> list[tuple[str, Tuples]]:
     names = tuple(f"oij.{i}" for i in range(replicas))
     context = RecordingContext("emitter", {"replicas": names}, 0)
     one.receive(Message("source", "in", share), context)
@@ -208,7 +208,7 @@ def test_watermarks_cover_what_emitters_hold_back(
             ids.tolist(), (10 * number + ids % 3).tolist(), rng.integers(0, 4, count).tolist()
         )
         last = number == turns - 1
-        share = Share(data, END if last else 10 * number, last)
+        share = SourceShare(data, END if last else 10 * number, last)
         messages = sent_by(one, share, replicas)
         ends = [name for name, tuples in messages for i in tuples.ends if name == f"oij.{i}"]
         assert sorted(ends) == [f"oij.{i}" for i in range(replicas)]

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, get_origin, get_type_hints
 import numpy as np
 
 import actors
-from actors.interval_join.source import Rows, Share
+from actors.interval_join.source import Rows, SourceShare
 from actors.protocol import HEADER_BYTES, NO_SPAN, Payload
 from actors.results import Answers
 from actors.source import Fed
@@ -104,7 +104,7 @@ def test_messages_without_tuples_have_bytes_and_tuples_their_arrival_numbers() -
     assert Fed(Arrivals((none,), (nothing,)), (nothing,)).nbytes == HEADER_BYTES
     arrivals = Arrivals((batch,), (np.arange(3),))
     assert Fed(arrivals, (nothing,)).nbytes == HEADER_BYTES + batch.nbytes + 3 * 8
-    assert Share(Rows(none, nothing, nothing), watermark=5, last=False).nbytes == HEADER_BYTES
+    assert SourceShare(Rows(none, nothing, nothing), watermark=5, last=False).nbytes == HEADER_BYTES
     found = Matches(
         stream=0,
         probe_id=np.arange(2),

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.interval_join.source import END, Rows, Share
+from actors.interval_join.source import END, Rows, SourceShare
 from actors.results import Answers, Late
 from joins.batch import Batch
 from joins.queries.parser import parse_query
@@ -41,14 +41,14 @@ class Tape:
         key = np.where(rng.random(len(turn)) < 0.6, hot, rng.integers(PHASES, PHASES + 3, len(ts)))
         return cls(turn, rng.integers(0, sources, len(turn)), ts, key)
 
-    def share(self, turn: int, source: int, lag: int) -> Share:
+    def share(self, turn: int, source: int, lag: int) -> SourceShare:
         """Return what a source sends in its turn, under a watermark that is *lag* behind."""
         ids = np.flatnonzero((self.turn == turn) & (self.source == source))
         key = self.key[ids]
         batch = Batch(id=ids, ts=self.ts[ids], key=key, fields={"key": key})
         last = turn == TURNS - 1
         watermark = END if last else turn + 1 - lag
-        return Share(Rows(batch, np.zeros_like(ids), ids), watermark, last)
+        return SourceShare(Rows(batch, np.zeros_like(ids), ids), watermark, last)
 
 
 def pairs_within(tapes: list[Tape], late: list[set[int]], lower: int, upper: int) -> list[Pair]:

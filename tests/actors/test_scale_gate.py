@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.hosting.inline import RecordingContext
-from actors.interval_join.source import END, Rows, Share
+from actors.interval_join.source import END, Rows, SourceShare
 from actors.protocol import Message
 from actors.scale_gate import ScaleGate
 from joins.batch import Batch, Schema
@@ -17,13 +17,13 @@ SCHEMAS = tuple(Schema(stream=name, fields={}) for name in "ABC")
 NAMES = ("source.A", "source.B", "source.C")
 
 
-def share(arrivals: list[tuple[int, int]], first: int, stream: int, *, last: bool) -> Share:
+def share(arrivals: list[tuple[int, int]], first: int, stream: int, *, last: bool) -> SourceShare:
     """Return what a stream's source sends of a run of (time, stream) from arrival *first* on."""
     mine = [n for n, (_, s) in enumerate(arrivals) if s == stream]
     ts = np.array([arrivals[n][0] for n in mine], np.int64)
     seq = np.array(mine, np.int64) + first
     batch = Batch(id=seq, ts=ts, key=seq * 0)
-    return Share(Rows(batch, seq * 10, seq), END if last else arrivals[-1][0], last)
+    return SourceShare(Rows(batch, seq * 10, seq), END if last else arrivals[-1][0], last)
 
 
 @given(

@@ -12,8 +12,8 @@ from actors.semijoins.adaptive_site import (
     SAMPLE_ROWS,
     Decision,
     Observed,
-    Observer,
     Replanning,
+    SiteView,
     observed_bytes,
 )
 from actors.semijoins.one_way import OneWayStep
@@ -150,7 +150,7 @@ def predict_epochs(
         )
         for s in streams
     ]
-    observers = [Observer(s, job.files[s].schema) for s in streams]
+    views = [SiteView(s, job.files[s].schema) for s in streams]
     horizons = [Horizon(job.query.windows[s]) for s in streams]
     planned = [replanning.plan] * LEAD
     begins_ns = 0
@@ -166,12 +166,12 @@ def predict_epochs(
                 batch = interval.tuples.newest
                 batch = batch.take(kept[s].of(batch)) if kept else batch
                 horizons[s].insert(interval.tick, batch)
-                observers[s].insert(batch, horizons[s].passed(last_tick))
+                views[s].insert(batch, horizons[s].passed(last_tick))
                 ends_ns = interval.tick
             last_tick = ends_ns
         if ends_ns == begins_ns:
             return
-        observed = tuple(observer.end_epoch(ends_ns) for observer in observers)
+        observed = tuple(view.end_epoch(ends_ns) for view in views)
         plan = planned[observed[0].epoch]
         yield Epoch(begins_ns=begins_ns, ends_ns=ends_ns, plan=plan, observed=observed)
         planned.append(replanning.book.better(planned[-1], observed))
