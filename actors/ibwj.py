@@ -18,7 +18,7 @@ from joins.matches import Matches, ProbeResult
 from joins.queries.query import JoinQuery
 from joins.state import Stateful
 from joins.window_join.registry import Making
-from joins.window_join.rows import RowMaker, Rows
+from joins.window_join.rows import KernelRows, RowMaker
 from joins.work import Step, Work
 
 _PAIR_BYTES = 16
@@ -137,7 +137,7 @@ class Machine(Actor):
             parts = self._check(fed, parts, context)
         context.send("sink", Answers(tuple(parts), fed.born_ns, fed.span))
 
-    def _matches(self, stream: int, rows: Rows, found: ProbeResult) -> Matches:
+    def _matches(self, stream: int, rows: KernelRows, found: ProbeResult) -> Matches:
         mine = rows.side == stream
         listed = found.match_id
         return Matches(

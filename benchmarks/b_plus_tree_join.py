@@ -23,7 +23,7 @@ import numpy as np
 
 from joins.hashing import mix
 from joins.window_join.b_plus import FANOUT, LEAF_ENTRIES, BPlusTreeJoin
-from joins.window_join.rows import Rows
+from joins.window_join.rows import KernelRows
 from scenarios.calibration.window_joins import band_join, expected_matches
 
 KEY_BITS = 30
@@ -46,7 +46,7 @@ def band_of(window: int) -> int:
 
 
 def measure(
-    rows: Rows, window: int, repeats: int, leaf_entries: int, fanout: int
+    rows: KernelRows, window: int, repeats: int, leaf_entries: int, fanout: int
 ) -> dict[str, float | int]:
     """Fill both windows, then time the rest of *rows* in *repeats* equal parts."""
     join = BPlusTreeJoin(leaf_entries=leaf_entries, fanout=fanout)

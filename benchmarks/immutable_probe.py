@@ -33,7 +33,7 @@ from benchmarks.inequality_work import (
     uniform_work,
 )
 from benchmarks.measure import Result, report
-from joins.indexes.immutable.segment import Segment, probe_all
+from joins.indexes.immutable.segment import ImmutableSegment, probe_all
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges
 from joins.machine.memory import keep_freed_memory
@@ -51,12 +51,12 @@ _GRID_SEAL_TIMES, _GRID_MEMORY_TIMES = 3, 4
 _GRID_COUNT_RATE = 1e6
 
 
-def count_all(segment: Segment, work: InequalityWork) -> ProbeResult:
+def count_all(segment: ImmutableSegment, work: InequalityWork) -> ProbeResult:
     """Count all probes in one call."""
     return segment.probe(Ranges(work.lo, work.hi))
 
 
-def list_batches(segment: Segment, work: InequalityWork) -> None:
+def list_batches(segment: ImmutableSegment, work: InequalityWork) -> None:
     """List the matches of `_BATCH` probes after `_BATCH` probes."""
     for row in range(0, PROBES, _BATCH):
         rows = slice(row, row + _BATCH)
@@ -94,9 +94,9 @@ def demand(equal: bool, what: str) -> None:
         raise SystemExit(f"{what}: not what numpy finds")
 
 
-def checked_segments(work: InequalityWork, expected: Totals) -> dict[str, Segment]:
+def checked_segments(work: InequalityWork, expected: Totals) -> dict[str, ImmutableSegment]:
     """Return a segment of every structure, once they are known to find what is expected."""
-    segments: dict[str, Segment] = {}
+    segments: dict[str, ImmutableSegment] = {}
     for name, segment_type in SEGMENTS.items():
         segments[name] = segment = segment_type.from_columns(work.stored)
         found = segment.probe(Ranges(work.lo, work.hi), enumerate=True)
@@ -105,7 +105,7 @@ def checked_segments(work: InequalityWork, expected: Totals) -> dict[str, Segmen
     return segments
 
 
-def seal(segment: Segment) -> Callable[[], Any]:
+def seal(segment: ImmutableSegment) -> Callable[[], Any]:
     """Return how to build *segment* again from its sorted runs."""
     return lambda: type(segment)(
         segment.keys, segment.lead, list(segment.to_lead), first=segment.first
@@ -158,7 +158,7 @@ def probe_costs(work: InequalityWork) -> list[Result]:
 
 
 def measure_structures(
-    segments: dict[str, Segment], run: Callable[[Segment], Any]
+    segments: dict[str, ImmutableSegment], run: Callable[[ImmutableSegment], Any]
 ) -> dict[str, np.ndarray]:
     """Return the seconds that *run* takes on each structure; the slow one has turns of its own."""
     runs = {name: partial(run, segment) for name, segment in segments.items()}

@@ -31,7 +31,7 @@ from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.bw_tree import BwTreeWindows
 from joins.window_join.forest_join import ForestJoin
 from joins.window_join.pim_tree import PimTreeWindows
-from joins.window_join.rows import Rows
+from joins.window_join.rows import KernelRows
 from joins.window_join.shared_join import ThreadsJoin
 from joins.window_join.sorted_runs.join import SortedRunsJoin
 from scenarios.calibration.window_joins import band_join, expected_matches
@@ -45,13 +45,13 @@ _BATCH = 8_192
 """Arrivals per call of the joins that work tuple by tuple; their rates do not depend on it."""
 
 
-def make_work(tuples: int, window: int) -> Rows:
+def make_work(tuples: int, window: int) -> KernelRows:
     """Return the arrivals: windows of *window* tuples, and *tuples* more."""
     return band_join(make_keys(2 * window + tuples), band_of(window), window)
 
 
 def measure(
-    rows: Rows, window: int, joins: dict[str, tuple[object, int]]
+    rows: KernelRows, window: int, joins: dict[str, tuple[object, int]]
 ) -> tuple[dict[str, list[float]], int]:
     """Return the rates of each join (with the size of its batches), one a round, and the pairs.
 

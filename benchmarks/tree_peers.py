@@ -32,7 +32,7 @@ from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.forest_join import ForestJoin
-from joins.window_join.rows import Rows
+from joins.window_join.rows import KernelRows
 
 SOURCE = "window_join.cpp"
 HEADERS = {"absl": "absl/container/btree_set.h", "tlx": "tlx/container/btree_set.hpp"}
@@ -59,7 +59,7 @@ class PeerJoin:
         self._library = library
         self._join = ctypes.c_void_p(library.peer_make(name.encode(), int(huge_pages)))
 
-    def join(self, rows: Rows) -> Found:
+    def join(self, rows: KernelRows) -> Found:
         """Join the next arrivals."""
         n = len(rows.side)
         found = Found(np.empty(n, np.int64), np.empty(n, np.uint64))

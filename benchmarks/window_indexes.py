@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import Result, report
 from joins.hashing import mix
-from joins.indexes.immutable.segment import Segment
+from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges, ranges_for
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
@@ -49,9 +49,9 @@ _WORKS = (("Q3", 10_000, 20_000), ("Q3", 200_000, 10_000), ("equal place", 10_00
 class SealedBatches:
     """A window of sealed segments, with as much of `Index` as is needed here."""
 
-    def __init__(self, segment_type: type[Segment]) -> None:
+    def __init__(self, segment_type: type[ImmutableSegment]) -> None:
         self._type = segment_type
-        self._segments: list[Segment] = []
+        self._segments: list[ImmutableSegment] = []
 
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> None:
         """Sort and seal the batch."""

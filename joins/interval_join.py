@@ -23,7 +23,7 @@ from joins.state import Stateful
 from joins.work import Work
 
 
-class Joined(NamedTuple):
+class JoinedPairs(NamedTuple):
     """The pairs of some tuples of one stream with stored tuples of the other.
 
     Attributes
@@ -72,7 +72,7 @@ class IntervalJoin(Stateful):
         watermark: int,
         low_watermark: int,
         enumerate: bool = False,
-    ) -> Joined:
+    ) -> JoinedPairs:
         """Probe with tuples of *stream*, then store those that the mask *own* names.
 
         Stored tuples of the same keys that wait for none as new as *watermark* are dropped, and
@@ -91,7 +91,7 @@ class IntervalJoin(Stateful):
             horizon=self._interval.horizon(stream, watermark),
             floor=self._interval.horizon(stream, low_watermark),
         )
-        return Joined(found.of(base, ids), row, found.work + inserted)
+        return JoinedPairs(found.of(base, ids), row, found.work + inserted)
 
     def _ranges(self, stream: int, batch: Batch) -> EncodedRanges:
         conditions = self._conditions[stream]

@@ -135,7 +135,7 @@ class ActorFault(_Timed):
 Fault = LinkFault | ActorFault
 
 
-class Spans:
+class FaultSpans:
     """The spans of virtual time in which one fault is there; they do not overlap."""
 
     __slots__ = ("_drawn", "_every_ns", "_found", "_found_ns", "_from_ns", "_length_ns", "_seed")
@@ -225,7 +225,7 @@ _SOUND = LinkState()
 class LinkFaults:
     """The faults of a link in one direction; where several meet, they add up."""
 
-    def __init__(self, rows: Sequence[tuple[LinkFault, Spans]]) -> None:
+    def __init__(self, rows: Sequence[tuple[LinkFault, FaultSpans]]) -> None:
         self._rows = rows
 
     def at(self, now: int) -> LinkState:
@@ -256,7 +256,7 @@ class LinkFaults:
 class ActorFaults:
     """The faults of one actor; where several meet, they add up."""
 
-    def __init__(self, rows: Sequence[tuple[ActorFault, Spans]]) -> None:
+    def __init__(self, rows: Sequence[tuple[ActorFault, FaultSpans]]) -> None:
         self._rows = rows
         self.skews = [(fault.offset_ns, spans) for fault, spans in rows if fault.kind == "skew"]
         """How far the clock is ahead, and when."""
@@ -345,7 +345,7 @@ class _Periods:
         self._others = others
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[ActorFault, Spans]]) -> _Periods | None:
+    def of(cls, rows: Sequence[tuple[ActorFault, FaultSpans]]) -> _Periods | None:
         """Return those of pauses and slow-downs; None where none comes back."""
         repeated = [row for row in rows if row[0].every_ns]
         if not repeated:
@@ -398,7 +398,7 @@ class Faults:
         sources: Collection[str],
         seed: int,
     ) -> None:
-        self.rows = [(fault, Spans(fault, [seed, at])) for at, fault in enumerate(rows)]
+        self.rows = [(fault, FaultSpans(fault, [seed, at])) for at, fault in enumerate(rows)]
         """The rows in their order, each with when it is there."""
         self._placement = placement
         self._sources = sources

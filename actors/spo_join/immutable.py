@@ -25,7 +25,7 @@ from actors.spo_join.mutable import Offsets, SortedField
 from actors.spo_join.router import MergeFlag, Routed, UpTo
 from joins.batch import Schema
 from joins.indexes.immutable.order_arrays import permutation
-from joins.indexes.immutable.segment import Segment, probe_all
+from joins.indexes.immutable.segment import ImmutableSegment, probe_all
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import ranges_for
 from joins.indexes.search import Brackets
@@ -360,7 +360,7 @@ class Sealed:
     """One epoch's immutable structure: a segment per stream and the offsets between them."""
 
     epoch: int
-    segments: tuple[Segment, ...]
+    segments: tuple[ImmutableSegment, ...]
     offsets: tuple[np.ndarray, ...] | None
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import ir
 from numba.types import boolean, int64, intp, void
 
-from joins.machine.compiling import ARRAY, Emitter, instruction, kernel
+from joins.machine.compiling import ARRAY, CodeEmitter, instruction, kernel
 from joins.machine.instructions import address
 
 _WORD = 8
@@ -23,26 +23,28 @@ thread that has the lock may not be running."""
 
 
 @instruction(int64, ARRAY, intp, intp)
-def load(emit: Emitter, rows: Any, row: Any, column: Any) -> Any:
+def load(emit: CodeEmitter, rows: Any, row: Any, column: Any) -> Any:
     """Return ``rows[row, column]``."""
     word = address(emit, rows, row, column)
     return emit.builder.load_atomic(word, "acquire", _WORD, typ=ir.IntType(64))
 
 
 @instruction(void, ARRAY, intp, intp, int64)
-def store(emit: Emitter, rows: Any, row: Any, column: Any, value: Any) -> Any:
+def store(emit: CodeEmitter, rows: Any, row: Any, column: Any, value: Any) -> Any:
     """Set ``rows[row, column] = value``."""
     emit.builder.store_atomic(value, address(emit, rows, row, column), "release", _WORD)
 
 
 @instruction(int64, ARRAY, intp, intp, int64)
-def fetch_add(emit: Emitter, rows: Any, row: Any, column: Any, value: Any) -> Any:
+def fetch_add(emit: CodeEmitter, rows: Any, row: Any, column: Any, value: Any) -> Any:
     """Add *value* to ``rows[row, column]`` and return what was there before."""
     return emit.builder.atomic_rmw("add", address(emit, rows, row, column), value, "acq_rel")
 
 
 @instruction(boolean, ARRAY, intp, intp, int64, int64)
-def compare_and_swap(emit: Emitter, rows: Any, row: Any, column: Any, old: Any, new: Any) -> Any:
+def compare_and_swap(
+    emit: CodeEmitter, rows: Any, row: Any, column: Any, old: Any, new: Any
+) -> Any:
     """Set ``rows[row, column] = new`` if *old* is there, and return whether it was."""
     word = address(emit, rows, row, column)
     swapped = emit.builder.cmpxchg(word, old, new, "acq_rel", "acquire")
@@ -50,7 +52,7 @@ def compare_and_swap(emit: Emitter, rows: Any, row: Any, column: Any, old: Any, 
 
 
 @instruction(boolean, ARRAY, intp, intp)
-def try_lock(emit: Emitter, rows: Any, row: Any, column: Any) -> Any:
+def try_lock(emit: CodeEmitter, rows: Any, row: Any, column: Any) -> Any:
     """Test and set: take the lock at ``rows[row, column]``, and return whether it was free."""
     free, taken = (ir.Constant(ir.IntType(64), value) for value in (0, 1))
     word = address(emit, rows, row, column)
@@ -60,7 +62,7 @@ def try_lock(emit: Emitter, rows: Any, row: Any, column: Any) -> Any:
 
 
 @instruction(void)
-def offer_core(emit: Emitter) -> Any:
+def offer_core(emit: CodeEmitter) -> Any:
     """Let another thread run."""
     module, name = emit.builder.module, "sched_yield"
     function = ir.FunctionType(ir.IntType(32), [])

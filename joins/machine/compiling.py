@@ -84,7 +84,7 @@ ARRAY, ITEM = object(), object()
 """In place of the type of an instruction's argument: any array; an entry of the first array."""
 
 
-class Emitter(NamedTuple):
+class CodeEmitter(NamedTuple):
     """numba's context and LLVM's builder where an instruction becomes part of a kernel."""
 
     context: Any
@@ -94,7 +94,7 @@ class Emitter(NamedTuple):
 def instruction(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Any]:
     """Make a function for kernels of one that emits LLVM's code for it.
 
-    The decorated function receives an `Emitter` and the values of its arguments, of an array
+    The decorated function receives a `CodeEmitter` and the values of its arguments, of an array
     numba's structure; it returns a value of the type *result*. *arguments* are the types of the
     arguments, `ARRAY` or `ITEM`.
     """
@@ -112,7 +112,7 @@ def instruction(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], 
                 from numba.np.arrayobj import make_array  # numba has it when it compiles
 
                 emitted = function(
-                    Emitter(context, builder),
+                    CodeEmitter(context, builder),
                     *(
                         make_array(kind)(context, builder, value)
                         if isinstance(kind, types.Array)

@@ -14,17 +14,17 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.types import int64, intp, uint64, void
 
-from joins.machine.compiling import ARRAY, Emitter, instruction
+from joins.machine.compiling import ARRAY, CodeEmitter, instruction
 
 
-def address(emit: Emitter, array: Any, row: Any, column: Any) -> Any:
+def address(emit: CodeEmitter, array: Any, row: Any, column: Any) -> Any:
     """Emit the address of ``array[row, column]`` of a C-contiguous matrix."""
     builder = emit.builder
     width = builder.extract_value(array.shape, 1)
     return builder.gep(array.data, [builder.add(builder.mul(row, width), column)])
 
 
-def _move(emit: Emitter, target: Any, source: Any, count: Any) -> None:
+def _move(emit: CodeEmitter, target: Any, source: Any, count: Any) -> None:
     """Emit a block move of *count* eight-byte entries from one address to another."""
     entry_bytes = emit.context.get_constant(intp, 8)
     cgutils.raw_memmove(emit.builder, target, source, count, entry_bytes)
@@ -32,7 +32,7 @@ def _move(emit: Emitter, target: Any, source: Any, count: Any) -> None:
 
 @instruction(void, ARRAY, intp, intp, intp, intp, intp)
 def move_entries(
-    emit: Emitter, rows: Any, source: Any, begin: Any, target: Any, to: Any, count: Any
+    emit: CodeEmitter, rows: Any, source: Any, begin: Any, target: Any, to: Any, count: Any
 ) -> Any:
     """Copy *count* eight-byte entries of a matrix; the two places may overlap.
 
@@ -42,7 +42,9 @@ def move_entries(
 
 
 @instruction(void, ARRAY, intp, ARRAY, intp, intp)
-def copy_entries(emit: Emitter, source: Any, begin: Any, target: Any, to: Any, count: Any) -> Any:
+def copy_entries(
+    emit: CodeEmitter, source: Any, begin: Any, target: Any, to: Any, count: Any
+) -> Any:
     """Copy *count* eight-byte entries of one column to another; the two places may overlap.
 
     ``target[to : to + count] = source[begin : begin + count]``
@@ -51,7 +53,7 @@ def copy_entries(emit: Emitter, source: Any, begin: Any, target: Any, to: Any, c
     _move(emit, builder.gep(target.data, [to]), builder.gep(source.data, [begin]), count)
 
 
-def _prefetch(emit: Emitter, entry: Any, *, to_write: bool) -> None:
+def _prefetch(emit: CodeEmitter, entry: Any, *, to_write: bool) -> None:
     builder, flag = emit.builder, ir.IntType(32)
     pointer = builder.bitcast(entry, ir.IntType(8).as_pointer())
     prefetch = builder.module.declare_intrinsic(
@@ -64,24 +66,24 @@ def _prefetch(emit: Emitter, entry: Any, *, to_write: bool) -> None:
 
 
 @instruction(void, ARRAY, intp, intp)
-def prefetch_entry(emit: Emitter, rows: Any, row: Any, column: Any) -> Any:
+def prefetch_entry(emit: CodeEmitter, rows: Any, row: Any, column: Any) -> Any:
     """Ask for the cache line of ``rows[row, column]`` without waiting for it."""
     _prefetch(emit, address(emit, rows, row, column), to_write=False)
 
 
 @instruction(void, ARRAY, intp, intp)
-def prefetch_to_write(emit: Emitter, rows: Any, row: Any, column: Any) -> Any:
+def prefetch_to_write(emit: CodeEmitter, rows: Any, row: Any, column: Any) -> Any:
     """Ask for the cache line of ``rows[row, column]``, and that no other core keeps it."""
     _prefetch(emit, address(emit, rows, row, column), to_write=True)
 
 
 @instruction(int64, uint64)
-def trailing_zeros(emit: Emitter, word: Any) -> Any:
+def trailing_zeros(emit: CodeEmitter, word: Any) -> Any:
     """Return the place of the lowest bit set in a uint64 *word*, as int64; 64 if none is."""
     return emit.builder.cttz(word, ir.IntType(1)(0))
 
 
 @instruction(int64, int64)
-def leading_zeros(emit: Emitter, word: Any) -> Any:
+def leading_zeros(emit: CodeEmitter, word: Any) -> Any:
     """Return how many bits of an int64 *word* are above the highest bit set; 64 if none is."""
     return emit.builder.ctlz(word, ir.IntType(1)(0))

@@ -13,7 +13,7 @@ from numba.core import types
 from numba.extending import overload
 from numba.types import int64, intp, void
 
-from joins.machine.compiling import ARRAY, ITEM, Emitter, instruction
+from joins.machine.compiling import ARRAY, ITEM, CodeEmitter, instruction
 from joins.machine.instructions import address
 
 LANES = 16
@@ -36,7 +36,7 @@ _OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
 overload(greatest_of, jit_options=_OPTIONS, strict=False)(_make_greatest)
 
 
-def lanes_from(emit: Emitter, entry: Any, count: int = LANES) -> tuple[Any, int]:
+def lanes_from(emit: CodeEmitter, entry: Any, count: int = LANES) -> tuple[Any, int]:
     """Emit the address of a vector of *count* entries, from the first one's; and its alignment."""
     kind = entry.type.pointee
     lanes = ir.VectorType(kind, count)
@@ -44,19 +44,19 @@ def lanes_from(emit: Emitter, entry: Any, count: int = LANES) -> tuple[Any, int]
     return emit.builder.bitcast(entry, lanes.as_pointer()), align
 
 
-def lanes_at(emit: Emitter, rows: Any, row: Any, begin: Any) -> tuple[Any, int]:
+def lanes_at(emit: CodeEmitter, rows: Any, row: Any, begin: Any) -> tuple[Any, int]:
     """Emit the address of a vector of `LANES` entries of a matrix, and its alignment."""
     return lanes_from(emit, address(emit, rows, row, begin))
 
 
-def load(emit: Emitter, place: Any, align: int) -> Any:
+def load(emit: CodeEmitter, place: Any, align: int) -> Any:
     """Emit the vector at an address."""
     entries = emit.builder.load(place)
     entries.align = align
     return entries
 
 
-def _compare(emit: Emitter, entries: Any, compared: str, target: Any) -> Any:
+def _compare(emit: CodeEmitter, entries: Any, compared: str, target: Any) -> Any:
     """Emit a word with a bit for each entry of a vector: whether it compares so with *target*."""
     builder, lanes = emit.builder, entries.type
     is_float = isinstance(lanes.element, ir.DoubleType)
@@ -65,7 +65,7 @@ def _compare(emit: Emitter, entries: Any, compared: str, target: Any) -> Any:
     return builder.zext(builder.bitcast(bits, ir.IntType(entries.type.count)), ir.IntType(64))
 
 
-def repeat(emit: Emitter, value: Any, lanes: Any) -> Any:
+def repeat(emit: CodeEmitter, value: Any, lanes: Any) -> Any:
     """Emit a vector with *value* in every place."""
     anything = ir.Constant(lanes, ir.Undefined)
     places = ir.VectorType(ir.IntType(32), lanes.count)
@@ -74,7 +74,7 @@ def repeat(emit: Emitter, value: Any, lanes: Any) -> Any:
 
 
 @instruction(int64, ARRAY, intp, intp, ITEM)
-def lanes_less(emit: Emitter, rows: Any, row: Any, begin: Any, target: Any) -> Any:
+def lanes_less(emit: CodeEmitter, rows: Any, row: Any, begin: Any, target: Any) -> Any:
     """Count how many of the `LANES` entries from ``rows[row, begin]`` on are less than *target*.
 
     They are integers or float64. One or two instructions compare them all.
@@ -84,7 +84,7 @@ def lanes_less(emit: Emitter, rows: Any, row: Any, begin: Any, target: Any) -> A
 
 
 @instruction(int64, ARRAY, intp, intp, ITEM)
-def lanes_greater(emit: Emitter, rows: Any, row: Any, begin: Any, target: Any) -> Any:
+def lanes_greater(emit: CodeEmitter, rows: Any, row: Any, begin: Any, target: Any) -> Any:
     """Count how many of the `LANES` integers from ``rows[row, begin]`` on exceed *target*."""
     entries = load(emit, *lanes_at(emit, rows, row, begin))
     return emit.builder.ctpop(_compare(emit, entries, ">", target))
@@ -95,7 +95,7 @@ LOOKAHEAD = 8
 
 
 @instruction(int64, ARRAY, intp, ITEM)
-def leading_less(emit: Emitter, column: Any, begin: Any, target: Any) -> Any:
+def leading_less(emit: CodeEmitter, column: Any, begin: Any, target: Any) -> Any:
     """Count the integers less than *target* from ``column[begin]`` on, up to one that is not.
 
     It looks at `LOOKAHEAD` of them, all at once, which must be there.
@@ -108,7 +108,7 @@ def leading_less(emit: Emitter, column: Any, begin: Any, target: Any) -> Any:
 
 
 @instruction(void, ARRAY, intp, intp, intp)
-def move_lanes(emit: Emitter, rows: Any, row: Any, begin: Any, to: Any) -> Any:
+def move_lanes(emit: CodeEmitter, rows: Any, row: Any, begin: Any, to: Any) -> Any:
     """Copy `LANES` entries within a row; the two places may overlap.
 
     ``rows[row, to : to + LANES] = rows[row, begin : begin + LANES]``
@@ -119,7 +119,7 @@ def move_lanes(emit: Emitter, rows: Any, row: Any, begin: Any, to: Any) -> Any:
 
 @instruction(void, ARRAY, intp, intp, ARRAY, intp, int64)
 def widen_lanes(
-    emit: Emitter, rows: Any, row: Any, begin: Any, target: Any, to: Any, more: Any
+    emit: CodeEmitter, rows: Any, row: Any, begin: Any, target: Any, to: Any, more: Any
 ) -> Any:
     """Copy `LANES` integers of a matrix to a column of int64, and add *more* to each.
 

@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import models, register_model
 from numba.types import boolean, intp, void
 
-from joins.machine.compiling import ARRAY, Emitter, instruction
+from joins.machine.compiling import ARRAY, CodeEmitter, instruction
 from joins.machine.lanes import LANES, lanes_at, load
 
 _VECTOR = ir.VectorType(ir.IntType(64), LANES)
@@ -40,25 +40,25 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 @instruction(_LANES, ARRAY, intp, intp)
-def load_lanes(emit: Emitter, rows: Any, row: Any, begin: Any) -> Any:
+def load_lanes(emit: CodeEmitter, rows: Any, row: Any, begin: Any) -> Any:
     """Return the `LANES` int64 from ``rows[row, begin]`` on."""
     return load(emit, *lanes_at(emit, rows, row, begin))
 
 
 @instruction(void, _LANES, ARRAY, intp, intp)
-def store_lanes(emit: Emitter, lanes: Any, rows: Any, row: Any, begin: Any) -> Any:
+def store_lanes(emit: CodeEmitter, lanes: Any, rows: Any, row: Any, begin: Any) -> Any:
     """Write *lanes* from ``rows[row, begin]`` on."""
     emit.builder.store(lanes, *lanes_at(emit, rows, row, begin))
 
 
 @instruction(_LANES, boolean, _LANES, _LANES)
-def choose_lanes(emit: Emitter, first: Any, one: Any, other: Any) -> Any:
+def choose_lanes(emit: CodeEmitter, first: Any, one: Any, other: Any) -> Any:
     """Return *one* when *first* is true and *other* when it is not; no branch."""
     return emit.builder.select(first, one, other)
 
 
 @instruction(_PAIR, _LANES, _LANES)
-def merge_lanes(emit: Emitter, one: Any, other: Any) -> Any:
+def merge_lanes(emit: CodeEmitter, one: Any, other: Any) -> Any:
     """Merge two ascending vectors; return the lesser half of all entries and the greater one."""
     builder = emit.builder
     reverse = _shuffle(builder, other, other, list(reversed(range(LANES))))

@@ -31,7 +31,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, NO_ROOM
 from joins.matches import MatchBuffer, ProbeResult
-from joins.window_join.rows import Rows, probed_side
+from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.window_join.window_keys import WindowKeys, append_key, is_full, key_at
 from joins.work import NO_WORK, Work
@@ -72,7 +72,7 @@ class BPlusTreeJoin(RowsJoin):
         self._found = np.zeros((BLOCK, 3), np.int64)
         self._block = np.zeros(2, np.int64)
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+    def join(self, rows: KernelRows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         self._block[:] = 0
         return super().join(rows, enumerate=enumerate)
@@ -120,7 +120,7 @@ class BPlusWindows(NamedTuple):
 
 
 @implements(prepare_row, BPlusWindows)
-def _prepare_row(index: BPlusWindows, rows: Rows, row: int, counters: np.ndarray) -> int:
+def _prepare_row(index: BPlusWindows, rows: KernelRows, row: int, counters: np.ndarray) -> int:
     if row >= index.block[1]:
         _look_up_block(index, rows, row)
     if rows.side[row]:
@@ -130,7 +130,7 @@ def _prepare_row(index: BPlusWindows, rows: Rows, row: int, counters: np.ndarray
 
 @implements(probe_row, BPlusWindows)
 def _probe_row(
-    index: BPlusWindows, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray
+    index: BPlusWindows, rows: KernelRows, row: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
     low, high, start, stop = rows.low[row], rows.high[row], rows.start[row], rows.stop[row]
     leaf = index.found[row - index.block[0], READ]
@@ -141,7 +141,7 @@ def _probe_row(
 
 
 @implements(insert_row, BPlusWindows)
-def _insert_row(index: BPlusWindows, rows: Rows, row: int, counters: np.ndarray) -> None:
+def _insert_row(index: BPlusWindows, rows: KernelRows, row: int, counters: np.ndarray) -> None:
     side, key, position = rows.side[row], rows.key[row], rows.position[row]
     leaf = index.found[row - index.block[0], WRITTEN]
     if side:
@@ -153,7 +153,7 @@ def _insert_row(index: BPlusWindows, rows: Rows, row: int, counters: np.ndarray)
 
 @inlined
 def _expire(
-    index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row: int, counters: np.ndarray
+    index: BPlusWindows, own: Nodes, probed: Nodes, rows: KernelRows, row: int, counters: np.ndarray
 ) -> int:
     """Delete what a row no longer sees; return `NO_ROOM` if there is none for the row itself."""
     ends, start = index.ends, rows.start[row]
@@ -173,7 +173,7 @@ def _expire(
 
 
 @kernel
-def _look_up_block(index: BPlusWindows, rows: Rows, begin: int) -> None:
+def _look_up_block(index: BPlusWindows, rows: KernelRows, begin: int) -> None:
     end = min(begin + BLOCK, len(rows.side))
     index.block[0], index.block[1] = begin, end
     for row in range(begin, end):
@@ -194,7 +194,9 @@ def _look_up_block(index: BPlusWindows, rows: Rows, begin: int) -> None:
 
 
 @inlined
-def _find_parents(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row: int) -> None:
+def _find_parents(
+    index: BPlusWindows, own: Nodes, probed: Nodes, rows: KernelRows, row: int
+) -> None:
     found = index.found[row - index.block[0]]
     found[READ] = find_parent(probed, rows.low[row])
     found[WRITTEN] = find_parent(own, rows.key[row])
@@ -205,7 +207,9 @@ def _find_parents(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, ro
 
 
 @inlined
-def _find_leaves(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row: int) -> None:
+def _find_leaves(
+    index: BPlusWindows, own: Nodes, probed: Nodes, rows: KernelRows, row: int
+) -> None:
     found = index.found[row - index.block[0]]
     found[READ] = find_leaf_below(probed, found[READ], rows.low[row])
     found[WRITTEN] = find_leaf_below(own, found[WRITTEN], rows.key[row])
@@ -214,7 +218,9 @@ def _find_leaves(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row
 
 
 @inlined
-def _fetch_positions(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows, row: int) -> None:
+def _fetch_positions(
+    index: BPlusWindows, own: Nodes, probed: Nodes, rows: KernelRows, row: int
+) -> None:
     found = index.found[row - index.block[0]]
     fetch_positions(probed, found[READ], rows.low[row], _FEW)
     fetch_positions(own, found[WRITTEN], rows.key[row], LEAF_ENTRIES)
@@ -224,7 +230,7 @@ def _fetch_positions(index: BPlusWindows, own: Nodes, probed: Nodes, rows: Rows,
 
 
 @inlined
-def _expired_key(index: BPlusWindows, rows: Rows, row: int) -> int:
+def _expired_key(index: BPlusWindows, rows: KernelRows, row: int) -> int:
     """Return the key of the last tuple that a row no longer sees."""
     side = probed_side(len(index.ends), rows.side[row])
     return key_at(index.keys, side, rows.start[row] - 1)

@@ -36,7 +36,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import LINE, aligned, record
 from joins.machine.steps import implements
 from joins.matches import MatchBuffer
-from joins.window_join.rows import Rows, probed_side
+from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.schedulers import (
     IDLE,
     TAKE,
@@ -118,7 +118,7 @@ class BwTreeWindows(SharedIndex):
         self._trees = [BwTree(width=width, chain=chain, threads=workers) for _ in range(sides)]
         self._window = WindowKeys(sides)
 
-    def open(self, rows: Rows, tasks: Tasks) -> tuple[SharedPages, SharedBatch, Work]:
+    def open(self, rows: KernelRows, tasks: Tasks) -> tuple[SharedPages, SharedBatch, Work]:
         """Return what is shared while *rows* are joined; there is room for them in the trees."""
         ends = self._window.ends
         words = make_words(self.sides)

@@ -48,7 +48,7 @@ from joins.machine.memory import aligned
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
 from joins.matches import MatchBuffer, ProbeResult
-from joins.window_join.rows import Rows, probed_side
+from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.work import COMPARISONS, Work
 
@@ -80,7 +80,7 @@ class ForestJoin(RowsJoin):
         self._places = make_places(index.forest, BLOCK)
         self._block = np.zeros(2, np.int64)
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+    def join(self, rows: KernelRows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         self._block[:] = 0
         return super().join(rows, enumerate=enumerate)
@@ -111,7 +111,7 @@ class OwnForest(NamedTuple):
 
 
 @implements(prepare_row, OwnForest)
-def _prepare_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -> int:
+def _prepare_row(index: OwnForest, rows: KernelRows, row: int, counters: np.ndarray) -> int:
     """Look a block of rows up when the last one is joined: no side needs maintenance within it."""
     forest, block = index.forest, index.block
     if row >= block[1]:
@@ -133,7 +133,7 @@ def _prepare_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -
 
 @implements(probe_row, OwnForest)
 def _probe_row(
-    index: OwnForest, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray
+    index: OwnForest, rows: KernelRows, row: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
     """Look up the matches of a row in all live trees of the side it probes."""
     low, high = rows.low[row], rows.high[row]
@@ -155,7 +155,7 @@ def _probe_row(
 
 
 @implements(insert_row, OwnForest)
-def _insert_row(index: OwnForest, rows: Rows, row: int, counters: np.ndarray) -> None:
+def _insert_row(index: OwnForest, rows: KernelRows, row: int, counters: np.ndarray) -> None:
     forest, places = index.forest, index.places[row - index.block[0]]
     own, position = rows.side[row], rows.position[row]
     forest.sides[probed_side(len(forest.sides), own)].horizon = rows.start[row]
@@ -194,7 +194,7 @@ def leaf_found(forest: Forest, tree: int, subindex: int, found: np.ndarray, colu
 @kernel
 def look_up_block(
     forest: Forest,
-    rows: Rows,
+    rows: KernelRows,
     begin: int,
     end: int,
     places: np.ndarray,
@@ -219,7 +219,7 @@ def look_up_block(
 
 
 @inlined
-def _sides(forest: Forest, rows: Rows, row: int) -> tuple[int, int]:
+def _sides(forest: Forest, rows: KernelRows, row: int) -> tuple[int, int]:
     """Return the side that a tuple is inserted into, and the one that it looks at."""
     own = rows.side[row]
     return own, probed_side(len(forest.sides), own)
@@ -227,7 +227,7 @@ def _sides(forest: Forest, rows: Rows, row: int) -> tuple[int, int]:
 
 @inlined
 def _look_up_runs(
-    forest: Forest, rows: Rows, row: int, found: np.ndarray, counters: np.ndarray
+    forest: Forest, rows: KernelRows, row: int, found: np.ndarray, counters: np.ndarray
 ) -> None:
     """Find subindexes, and the nodes above the leaves where the range begins; ask for both."""
     (own, probed), low = _sides(forest, rows, row), rows.low[row]
@@ -250,7 +250,7 @@ def _look_up_runs(
 
 @inlined
 def _find_leaves(
-    forest: Forest, rows: Rows, row: int, found: np.ndarray, counters: np.ndarray
+    forest: Forest, rows: KernelRows, row: int, found: np.ndarray, counters: np.ndarray
 ) -> None:
     """Find the leaves of immutable trees where the range begins, and ask for their fences."""
     (_, probed), low = _sides(forest, rows, row), rows.low[row]
@@ -263,7 +263,7 @@ def _find_leaves(
 
 
 @inlined
-def _find_lines(forest: Forest, rows: Rows, row: int, found: np.ndarray) -> None:
+def _find_lines(forest: Forest, rows: KernelRows, row: int, found: np.ndarray) -> None:
     """Find the lines of those leaves where the range begins, and ask for them."""
     (_, probed), low = _sides(forest, rows, row), rows.low[row]
     for k in range(forest.sides[probed].run_count):
@@ -275,7 +275,7 @@ def _find_lines(forest: Forest, rows: Rows, row: int, found: np.ndarray) -> None
 
 @inlined
 def _find_places(
-    forest: Forest, rows: Rows, row: int, found: np.ndarray, counters: np.ndarray
+    forest: Forest, rows: KernelRows, row: int, found: np.ndarray, counters: np.ndarray
 ) -> None:
     """Find where exactly the range begins in immutable trees, and ask for what it holds."""
     (_, probed), low = _sides(forest, rows, row), rows.low[row]
@@ -291,7 +291,7 @@ def _find_places(
 
 
 @inlined
-def _fetch_roots(forest: Forest, rows: Rows, row: int, found: np.ndarray) -> None:
+def _fetch_roots(forest: Forest, rows: KernelRows, row: int, found: np.ndarray) -> None:
     """Ask for the keys of the subindexes' roots."""
     own, probed = _sides(forest, rows, row)
     words = KEYS + tree_width(forest)
@@ -305,7 +305,7 @@ def _fetch_roots(forest: Forest, rows: Rows, row: int, found: np.ndarray) -> Non
 
 
 @inlined
-def _look_up_leaves(forest: Forest, rows: Rows, row: int, found: np.ndarray) -> None:
+def _look_up_leaves(forest: Forest, rows: KernelRows, row: int, found: np.ndarray) -> None:
     """Find the leaves that will be read and written, and ask for their keys."""
     (own, probed), key, low = _sides(forest, rows, row), rows.key[row], rows.low[row]
     for k in range(forest.sides[probed].tree_count):
@@ -322,7 +322,7 @@ def _look_up_leaves(forest: Forest, rows: Rows, row: int, found: np.ndarray) -> 
 
 
 @inlined
-def _fetch_positions(forest: Forest, rows: Rows, row: int, found: np.ndarray) -> None:
+def _fetch_positions(forest: Forest, rows: KernelRows, row: int, found: np.ndarray) -> None:
     """Ask for the positions in leaves that will be read or moved."""
     (own, probed), key, low = _sides(forest, rows, row), rows.key[row], rows.low[row]
     for k in range(forest.sides[probed].tree_count):

@@ -11,7 +11,7 @@ from joins.machine.instructions import trailing_zeros
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, NO_ROOM
 from joins.matches import MatchBuffer, add_match
-from joins.window_join.rows import Rows, probed_side
+from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.window_join.window_keys import WindowKeys, append_key, is_full
 from joins.work import COMPARISONS, INSERTS, NO_WORK, Work
@@ -50,7 +50,7 @@ class PlainWindows(NamedTuple):
 
 
 @implements(prepare_row, PlainWindows)
-def _prepare_row(index: PlainWindows, rows: Rows, row: int, counters: np.ndarray) -> int:
+def _prepare_row(index: PlainWindows, rows: KernelRows, row: int, counters: np.ndarray) -> int:
     probed = probed_side(len(index.ends), rows.side[row])
     index.ends[probed, 0] = max(index.ends[probed, 0], rows.start[row])
     return NO_ROOM if is_full(index.keys, index.ends, rows.side[row]) else DONE
@@ -58,7 +58,7 @@ def _prepare_row(index: PlainWindows, rows: Rows, row: int, counters: np.ndarray
 
 @implements(probe_row, PlainWindows)
 def _probe_row(
-    index: PlainWindows, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray
+    index: PlainWindows, rows: KernelRows, row: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
     probed = probed_side(len(index.ends), rows.side[row])
     start, stop = rows.start[row], rows.stop[row]
@@ -74,7 +74,7 @@ def _probe_row(
 
 
 @implements(insert_row, PlainWindows)
-def _insert_row(index: PlainWindows, rows: Rows, row: int, counters: np.ndarray) -> None:
+def _insert_row(index: PlainWindows, rows: KernelRows, row: int, counters: np.ndarray) -> None:
     append_key(index.keys, index.ends, rows.side[row], rows.key[row], rows.position[row])
     counters[INSERTS] += 1
 
@@ -86,7 +86,7 @@ def _scan(
     begin: int,
     end: int,
     offset: int,
-    rows: Rows,
+    rows: KernelRows,
     row: int,
     output: MatchBuffer,
 ) -> None:

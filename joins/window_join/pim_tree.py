@@ -36,7 +36,7 @@ from joins.window_join.forest_join import (
     look_up_block,
     make_places,
 )
-from joins.window_join.rows import Rows, probed_side
+from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.schedulers import (
     DRAINING,
     IDLE,
@@ -144,7 +144,7 @@ class PimTreeWindows(SharedIndex):
         self._tails = [np.zeros((2, 0), np.int64) for _ in range(self.sides)]
         self._merge = np.zeros(1, MERGE)
 
-    def open(self, rows: Rows, tasks: Tasks) -> tuple[SharedForest, SharedBatch, Work]:
+    def open(self, rows: KernelRows, tasks: Tasks) -> tuple[SharedForest, SharedBatch, Work]:
         """Return what is shared while *rows* are joined; there is room for them in the index."""
         before = [tail.shape[1] for tail in self._tails]
         batch = make_batch(

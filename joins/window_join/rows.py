@@ -20,7 +20,7 @@ from joins.state import Stateful, storable
 
 
 @storable
-class Rows(NamedTuple):
+class KernelRows(NamedTuple):
     """Columns of int64, one row per arriving tuple.
 
     Attributes
@@ -47,9 +47,9 @@ class Rows(NamedTuple):
     start: np.ndarray
     stop: np.ndarray
 
-    def part(self, begin: int, end: int | None) -> Rows:
+    def part(self, begin: int, end: int | None) -> KernelRows:
         """Return rows *begin* to *end* - 1, or all from *begin* on, as views."""
-        return Rows(*(values[begin:end] for values in self))
+        return KernelRows(*(values[begin:end] for values in self))
 
 
 @inlined
@@ -67,14 +67,14 @@ def make_rows(
     high: np.ndarray,
     start: np.ndarray,
     stop: np.ndarray,
-) -> Rows:
+) -> KernelRows:
     """Return arrivals with keys of int64 or float64 as rows.
 
     Raise :exc:`ValueError` when a key is NaN, or positions or bounds do not ascend within a side.
     """
     n, dtype = len(key), np.asarray(key).dtype
     low, high = encode_ends(low, high, dtype)
-    rows = Rows(
+    rows = KernelRows(
         column(side, np.int64, "side", n),
         column(position, np.int64, "position", n),
         encode(keys_column(key, dtype, "key")),
@@ -122,7 +122,7 @@ class RowMaker(Stateful):
         self._storing = [self._probing[query.stored_stream(stream)] for stream in streams]
         self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
 
-    def make(self, arrivals: Arrivals) -> Rows:
+    def make(self, arrivals: Arrivals) -> KernelRows:
         """Return the rows of the next *arrivals*; a NaN is stored where nothing looks for it.
 
         Raise :exc:`ValueError` for arrivals that do not follow those before at once: the indexes of

@@ -20,7 +20,7 @@ from joins.machine.lanes import LANES, lanes_greater, lanes_less
 from joins.machine.memory import LINE, aligned, own_lines
 from joins.machine.steps import step
 from joins.matches import MatchBuffer, MatchList, add_match, begin_row, commit_row
-from joins.window_join.rows import Rows, probed_side
+from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.schedulers import charge, is_busy, leave
 from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, MATCHES, MOVES
 
@@ -77,7 +77,7 @@ class SharedBatch(NamedTuple):
         Tuples that a side may have beyond its edge tuple, and its active tree beyond the limit.
     """
 
-    rows: Rows
+    rows: KernelRows
     words: np.ndarray
     free_at: np.ndarray
     status: np.ndarray
@@ -115,7 +115,7 @@ def make_words(sides: int) -> np.ndarray:
 
 
 def make_batch(
-    words: np.ndarray, rows: Rows, *, room: int, task_rows: int, slack: int
+    words: np.ndarray, rows: KernelRows, *, room: int, task_rows: int, slack: int
 ) -> SharedBatch:
     """Return shared arrays for *rows*, with *room* for tuples of each side before them.
 
@@ -142,7 +142,7 @@ def make_batch(
 
 
 @kernel
-def first_position(rows: Rows, side: int) -> int:
+def first_position(rows: KernelRows, side: int) -> int:
     """Return the position of a side's first tuple among *rows*; -1 where it has none."""
     for row in range(len(rows.side)):
         if rows.side[row] == side:

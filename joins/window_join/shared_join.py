@@ -25,7 +25,7 @@ from joins.machine.stops import DONE, NO_OUTPUT
 from joins.matches import MatchBuffer, MatchList, ProbeResult
 from joins.state import Stateful
 from joins.threads import side_by_side, threads_for
-from joins.window_join.rows import Rows
+from joins.window_join.rows import KernelRows
 from joins.window_join.schedulers import (
     IDLE,
     TAKE,
@@ -85,7 +85,7 @@ class SharedIndex(Stateful, ABC):
     sides: int
 
     @abstractmethod
-    def open(self, rows: Rows, tasks: Tasks) -> tuple[Any, SharedBatch, Work]:
+    def open(self, rows: KernelRows, tasks: Tasks) -> tuple[Any, SharedBatch, Work]:
         """Return the index's record and what is shared while *rows* are joined, and the work."""
 
     @abstractmethod
@@ -129,7 +129,7 @@ class SharedJoin(WindowJoin, ABC):
         self.windows = windows
         self._tasks = tasks
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+    def join(self, rows: KernelRows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         index, batch, opening = self.windows.open(rows, self._tasks)
         total = MatchList(len(rows.side), enumerate=False)

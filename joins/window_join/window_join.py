@@ -16,31 +16,33 @@ from joins.machine.steps import step
 from joins.machine.stops import DONE, NO_OUTPUT
 from joins.matches import MatchBuffer, MatchList, ProbeResult, begin_row, commit_row
 from joins.state import Stateful
-from joins.window_join.rows import Rows
+from joins.window_join.rows import KernelRows
 from joins.work import MATCHES, NO_WORK, Work, new_counters
 
 
 @step
-def prepare_row(index: Any, rows: Rows, row: int, counters: np.ndarray) -> int:
+def prepare_row(index: Any, rows: KernelRows, row: int, counters: np.ndarray) -> int:
     """Expire what the row no longer sees, and look ahead; return why it cannot be joined yet."""
     raise NotImplementedError
 
 
 @step
-def probe_row(index: Any, rows: Rows, row: int, output: MatchBuffer, counters: np.ndarray) -> None:
+def probe_row(
+    index: Any, rows: KernelRows, row: int, output: MatchBuffer, counters: np.ndarray
+) -> None:
     """Report the matches of a row in the window that it sees."""
     raise NotImplementedError
 
 
 @step
-def insert_row(index: Any, rows: Rows, row: int, counters: np.ndarray) -> None:
+def insert_row(index: Any, rows: KernelRows, row: int, counters: np.ndarray) -> None:
     """Insert a row into its own side's window."""
     raise NotImplementedError
 
 
 @kernel
 def join_rows(
-    index: Any, rows: Rows, begin: int, output: MatchBuffer, counters: np.ndarray
+    index: Any, rows: KernelRows, begin: int, output: MatchBuffer, counters: np.ndarray
 ) -> tuple[int, int]:
     """Join the rows from *begin* on; return the row it stopped at, and why."""
     for row in range(begin, len(rows.side)):
@@ -60,14 +62,14 @@ class WindowJoin(Stateful, ABC):
     """Joins tuples with the windows that they see, batch by batch."""
 
     @abstractmethod
-    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+    def join(self, rows: KernelRows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
 
 
 class RowsJoin(WindowJoin, ABC):
     """Joins tuple by tuple, in the order in which they arrive."""
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+    def join(self, rows: KernelRows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         matches = MatchList(len(rows.side), enumerate=enumerate)
         counters = new_counters()

@@ -20,7 +20,7 @@ from actors.hosting.inline import Clock
 from joins.hashing import mix
 from joins.matches import ProbeResult
 from joins.window_join.registry import IndexName
-from joins.window_join.rows import Rows, make_rows
+from joins.window_join.rows import KernelRows, make_rows
 from joins.window_join.window_join import WindowJoin
 from joins.work import NO_WORK, Work
 from scenarios.synthetic import DISTRIBUTIONS, parse
@@ -54,7 +54,7 @@ class Timed:
         return self.seconds * 1e9 / self.tuples
 
 
-def time_join(join: WindowJoin, rows: Rows, filling: int) -> Timed:
+def time_join(join: WindowJoin, rows: KernelRows, filling: int) -> Timed:
     """Join *rows* and time all but the first *filling*, which fill the windows.
 
     Those see nothing: a nested loop would take days over them if they did.
@@ -70,7 +70,7 @@ def time_join(join: WindowJoin, rows: Rows, filling: int) -> Timed:
 
 
 def timed_batches(
-    join: WindowJoin, rows: Rows, batch_rows: int, clock: Clock
+    join: WindowJoin, rows: KernelRows, batch_rows: int, clock: Clock
 ) -> Iterator[tuple[ProbeResult, float]]:
     """Join *rows* in batches; yield what each finds, and the seconds of *clock* that it took."""
     for begin in range(0, len(rows.side), batch_rows):
@@ -135,7 +135,7 @@ class WindowWorkload:
         name, arguments = parse(self.values)
         return DISTRIBUTIONS[name](bits, *map(float, arguments))
 
-    def rows(self, begin: int, end: int) -> Rows:
+    def rows(self, begin: int, end: int) -> KernelRows:
         """Return arrivals *begin* to *end* - 1."""
         return band_join(
             self.keys(begin, end),
@@ -163,7 +163,7 @@ def band_join(
     *,
     share_percent: int = 50,
     self_join: bool = False,
-) -> Rows:
+) -> KernelRows:
     """Return tuples of two streams with windows of *window* tuples, or of so many each.
 
     *keys* are both streams', from their *first* tuple on; those at most *band* apart match. Of a
@@ -191,7 +191,9 @@ def band_join(
     )
 
 
-def expected_matches(rows: Rows, last: int | None = None, *, self_join: bool = False) -> Matches:
+def expected_matches(
+    rows: KernelRows, last: int | None = None, *, self_join: bool = False
+) -> Matches:
     """Return the matches of the *last* rows, or of all, in those before: from sorted columns."""
     n = len(rows.side)
     first = 0 if last is None else n - last

@@ -14,7 +14,7 @@ import numpy as np
 from joins.hashing import mix
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import Making
-from joins.window_join.rows import Rows
+from joins.window_join.rows import KernelRows
 from scenarios.calibration.window_joins import Matches, band_join, expected_matches
 from scenarios.surveys.survey import DriftSpeedSurvey, Surveyed
 from scenarios.surveys.window_join_speed import Stream
@@ -61,7 +61,7 @@ def _pass(survey: DriftSpeedSurvey) -> tuple[list[float], Matches]:
     return taken, stream.last_matches
 
 
-def _rows(survey: DriftSpeedSurvey, begin: int, end: int) -> Rows:
+def _rows(survey: DriftSpeedSurvey, begin: int, end: int) -> KernelRows:
     """Return arrivals *begin* to *end* - 1."""
     window = 1 << survey.window_bits
     keys = drifting_keys(np.arange(begin, end), window, survey.shift)

@@ -17,7 +17,7 @@ from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, SHARED_MERGE_RATIO, PimTree
 from joins.matches import ProbeResult
 from joins.window_join.registry import Making
-from joins.window_join.rows import Rows
+from joins.window_join.rows import KernelRows
 from joins.work import NO_WORK, Work
 from netsim.cost import CostProfile
 from scenarios.calibration.window_joins import WindowWorkload
@@ -193,7 +193,11 @@ def take_memory_traffic(survey: MemoryTrafficSurvey, seed: int, profile: CostPro
 
 
 def _join(
-    survey: MemoryTrafficSurvey, threads: int, profile: CostProfile, filling: Rows, measured: Rows
+    survey: MemoryTrafficSurvey,
+    threads: int,
+    profile: CostProfile,
+    filling: KernelRows,
+    measured: KernelRows,
 ) -> ProbeResult:
     making = Making(threads=threads, cores=survey.cores, merge_ratio=SHARED_MERGE_RATIO)
     prices = profile.units_of("ibwj_shared_pim_tree.join", 1 << survey.window_bits)

@@ -15,7 +15,7 @@ import numpy as np
 
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import Making
-from joins.window_join.rows import Rows
+from joins.window_join.rows import KernelRows
 from joins.window_join.shared_join import THREAD_TASK_ROWS
 from joins.window_join.window_join import WindowJoin
 from scenarios.calibration.window_joins import Matches, WindowWorkload, timed_batches
@@ -92,7 +92,7 @@ class Stream:
     def __init__(
         self,
         join: WindowJoin,
-        rows: Callable[[int, int], Rows],
+        rows: Callable[[int, int], KernelRows],
         *,
         batch_rows: int,
         threads: int,
@@ -133,7 +133,7 @@ class Stream:
         count, fingerprint = map(np.concatenate, zip(*self._found, strict=True))
         return count[-self._remember :], fingerprint[-self._remember :]
 
-    def _next(self, tuples: int) -> Iterator[Rows]:
+    def _next(self, tuples: int) -> Iterator[KernelRows]:
         """Yield the next *tuples*, made some batches at a time."""
         end = self.at + tuples
         while self.at < end:

@@ -14,9 +14,9 @@ from netsim.faults import (
     ActorKind,
     Fault,
     Faults,
+    FaultSpans,
     LinkFault,
     LinkState,
-    Spans,
 )
 from netsim.network import NetworkError
 
@@ -54,7 +54,7 @@ def repeated(draw: st.DrawFn, kinds: Sequence[ActorKind] = ("pause",)) -> ActorF
 def test_spans_by_arithmetic_are_those_listed_one_by_one(fault: ActorFault, seed: int) -> None:
     assert fault.to_ns is not None
     length = fault.to_ns - fault.from_ns
-    listed = list(Spans(fault, [seed]).until(400))
+    listed = list(FaultSpans(fault, [seed]).until(400))
     assert all(end - start == length for start, end in listed)
     if fault.every_ns is None:
         assert listed == [(fault.from_ns, fault.to_ns)]
@@ -65,14 +65,14 @@ def test_spans_by_arithmetic_are_those_listed_one_by_one(fault: ActorFault, seed
             assert end <= period + fault.every_ns
             assert fault.random or start == period
     # The same, asked for in any order of times.
-    asked = Spans(fault, [seed])
+    asked = FaultSpans(fault, [seed])
     for now in reversed(range(400)):
         assert asked.active(now) == any(start <= now < end for start, end in listed)
 
 
 def test_random_moments_differ_from_seed_to_seed() -> None:
     fault = ActorFault(kind="pause", from_ns=0, to_ns=10, every_ns=1_000, random=True)
-    listed = [tuple(Spans(fault, [seed]).until(10_000)) for seed in range(5)]
+    listed = [tuple(FaultSpans(fault, [seed]).until(10_000)) for seed in range(5)]
     assert len(set(listed)) == 5
 
 

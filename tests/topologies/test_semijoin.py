@@ -21,7 +21,7 @@ from scenarios.worlds.drawing import draw_multiway_query, draw_stream
 from scenarios.worlds.world import World, WorldStream
 from tests.drawn import drawn
 from topologies.semijoin import Semijoin, SemijoinParameters, with_tuple_bytes
-from topologies.semijoins.plans import JoinSequence, LinearPlan, Step, join_graph
+from topologies.semijoins.plans import JoinSequence, JoinStep, LinearPlan, join_graph
 from topologies.topology import TopologyError
 
 TOPOLOGY = Semijoin()
@@ -45,7 +45,7 @@ def plans(draw: st.DrawFn, query: str) -> str:
         while len(done) < len(graph):
             near = sorted({n for d in done for n in graph[d]} - set(done))
             done.append(draw(st.sampled_from(near)))
-            steps.append(Step(stream=done[-1], algorithm=draw(st.sampled_from(algorithms))))
+            steps.append(JoinStep(stream=done[-1], algorithm=draw(st.sampled_from(algorithms))))
         sequences.append(JoinSequence(head=head, steps=tuple(steps)))
     return str(LinearPlan(streams=parsed.streams, sequences=tuple(sequences)))
 

@@ -21,11 +21,11 @@ from topologies.semijoins.plans import join_graph
 from topologies.semijoins.statistics import (
     JoinAttribute,
     JoinStatistics,
+    JoinStream,
     MeasuredAttribute,
     OtherPredicate,
     Prices,
     Setting,
-    StreamStatistics,
 )
 from topologies.topology import Job, TopologyError
 
@@ -173,13 +173,13 @@ def kept_samples(samples: Sequence[Batch], kept: Sequence[TupleSample]) -> list[
     return [sample.take(one.of(sample)) for sample, one in zip(samples, kept, strict=True)]
 
 
-def _stream(schema: Schema, sample: Batch, window: Window) -> StreamStatistics:
+def _stream(schema: Schema, sample: Batch, window: Window) -> JoinStream:
     span_s = max(int(sample.ts[-1] - sample.ts[0]), 1) / NS_PER_S
     rate_tps = (len(sample) - 1) / span_s
     # A window that slides by W_s is on average half a slide shorter than its length.
     mean = window.length - (window.slide / 2 if window.semantics == "sliding" else 0)
     rows = mean if window.kind == "count" else mean / NS_PER_S * rate_tps
-    return StreamStatistics(
+    return JoinStream(
         name=schema.stream,
         rate_tps=rate_tps,
         window_rows=rows,

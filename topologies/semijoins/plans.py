@@ -94,7 +94,7 @@ class JoinPlan(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class JoinStep:
     """A pair ⟨S_ij, A_ij⟩ of a join sequence: the stream joined next, and how."""
 
     stream: int
@@ -106,7 +106,7 @@ class JoinSequence:
     """P_i: what a new tuple of the head stream S_i is joined with, one stream after the other."""
 
     head: int
-    steps: tuple[Step, ...]
+    steps: tuple[JoinStep, ...]
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -295,7 +295,7 @@ def uniform_plan(
         JoinSequence(
             head=head,
             steps=tuple(
-                Step(stream=stream, algorithm=algorithm)
+                JoinStep(stream=stream, algorithm=algorithm)
                 for _, stream in nx.bfs_edges(graph, head, sort_neighbors=sorted)
             ),
         )
@@ -327,7 +327,7 @@ def _parse_sequence(line: str, streams: Sequence[str]) -> JoinSequence:
         name, algorithm = _words(item)
         if not algorithm:
             raise TopologyError(f"plan, {name!r}: write a stream and its algorithm, B SP-D")
-        steps.append(Step(stream=_find(name, places), algorithm=_find_algorithm(algorithm)))
+        steps.append(JoinStep(stream=_find(name, places), algorithm=_find_algorithm(algorithm)))
     return JoinSequence(head=_find(head.strip(), places), steps=tuple(steps))
 
 

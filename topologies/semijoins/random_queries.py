@@ -12,9 +12,9 @@ from actors.protocol import HEADER_BYTES
 from topologies.semijoins.statistics import (
     JoinAttribute,
     JoinStatistics,
+    JoinStream,
     NestedAttribute,
     Prices,
-    StreamStatistics,
 )
 
 JOIN_GRAPHS: dict[str, Callable[[int], nx.Graph]] = {
@@ -74,7 +74,7 @@ def random_query(values: QueryValues, rng: np.random.Generator) -> JoinStatistic
     )
     return JoinStatistics(
         streams=tuple(
-            StreamStatistics(
+            JoinStream(
                 name=f"S{place + 1}",
                 rate_tps=float(rate_tps[place]),
                 window_rows=float(rate_tps[place] * window_s[place]),

@@ -25,7 +25,7 @@ from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan
 from topologies.semijoins.measuring import Measuring
 from topologies.semijoins.plans import JoinPlan, parse_plan
 from topologies.semijoins.searches import greedy_plan
-from topologies.semijoins.statistics import JoinStatistics, StreamStatistics
+from topologies.semijoins.statistics import JoinStatistics, JoinStream
 from topologies.semijoins.steps import plan_steps
 from topologies.topology import Job
 
@@ -97,7 +97,7 @@ def _busiest(estimated: PlanEstimate) -> float:
 
 
 def control_bytes(
-    replanning: Replanning, measuring: Measuring, streams: Sequence[StreamStatistics]
+    replanning: Replanning, measuring: Measuring, streams: Sequence[JoinStream]
 ) -> dict[tuple[int, int], float]:
     """Return the bytes a second of reports and decisions, by link, at most.
 

@@ -20,8 +20,8 @@ from topologies.semijoins.costing import Costing
 from topologies.semijoins.plans import (
     JoinPlan,
     JoinSequence,
+    JoinStep,
     LinearPlan,
-    Step,
     Tree,
     TreePlan,
     TwoWayJoin,
@@ -138,7 +138,7 @@ def _linear_plan(
     names = costing.statistics.names
     beginnings = _Beginnings.of_heads(len(names))
     spent_s = np.zeros(len(names))
-    taken: list[tuple[Step, ...]] = [() for _ in names]
+    taken: list[tuple[JoinStep, ...]] = [() for _ in names]
     for _ in names[1:]:
         total_s = spent_s[:, None, None] + beginnings.step_seconds(costing)
         steps = choose(beginnings, total_s)
@@ -147,7 +147,7 @@ def _linear_plan(
             steps.stream, costing.at_source[steps.algorithm]
         )
         taken = [
-            (*taken[before], Step(stream=after, algorithm=costing.algorithms[by]))
+            (*taken[before], JoinStep(stream=after, algorithm=costing.algorithms[by]))
             for before, after, by in zip(*(column.tolist() for column in steps), strict=True)
         ]
     sequences = []

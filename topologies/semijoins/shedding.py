@@ -26,7 +26,7 @@ from topologies.semijoins.formulas import distinct_among
 from topologies.semijoins.measuring import Measuring, kept_samples, tied_fields
 from topologies.semijoins.plans import JoinPlan
 from topologies.semijoins.replanning import control_bytes
-from topologies.semijoins.statistics import JoinStatistics, MeasuredAttribute, StreamStatistics
+from topologies.semijoins.statistics import JoinStatistics, JoinStream, MeasuredAttribute
 from topologies.topology import TopologyError
 
 _SPARED = 0.1
@@ -205,7 +205,7 @@ def _count_values(column: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.bincount(np.searchsorted(values, shared), minlength=len(values))
 
 
-def unevenness(attribute: MeasuredAttribute, streams: Sequence[StreamStatistics]) -> float:
+def unevenness(attribute: MeasuredAttribute, streams: Sequence[JoinStream]) -> float:
     """Return how many times as many tuples match as even values would let, at the most; 1 or more.
 
     Cost formulas assume even values. Few frequent ones are in every window and requested in every

@@ -12,7 +12,7 @@ from topologies.topology import TopologyError
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamStatistics:
+class JoinStream:
     """One stream.
 
     Attributes
@@ -262,7 +262,7 @@ class JoinStatistics(Setting):
         The join graph.
     """
 
-    streams: tuple[StreamStatistics, ...]
+    streams: tuple[JoinStream, ...]
     attributes: tuple[JoinAttribute, ...]
     graph: nx.Graph
     others: tuple[OtherPredicate, ...] = ()

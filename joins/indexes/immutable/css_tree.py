@@ -34,7 +34,7 @@ import numpy as np
 from joins.bit_array import intersect, keep_window, read_matches, words_for
 from joins.hashing import splitmix64
 from joins.indexes.columns import key_dtype
-from joins.indexes.immutable.segment import PlaceRanges, Segment, satisfying, window_in
+from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges, satisfying, window_in
 from joins.indexes.search import Brackets
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned
@@ -198,7 +198,7 @@ def find_ranges_in_tree(
             end[i] = n if lo[i] <= hi[i] else 0
 
 
-class TreeSearchedSegment(Segment):
+class TreeSearchedSegment(ImmutableSegment):
     """A CSS-tree over every predicate's keys; a subclass adds to what is sealed."""
 
     def _seal(self) -> Work:

@@ -16,7 +16,7 @@ import numpy as np
 from joins.hashing import splitmix64
 from joins.indexes.columns import at_least_one, encode, key_dtype, keys_column
 from joins.indexes.immutable.prefix_grid import PrefixGridSegment
-from joins.indexes.immutable.segment import Segment, window_in
+from joins.indexes.immutable.segment import ImmutableSegment, window_in
 from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total
@@ -41,7 +41,7 @@ def probe_once(
     first: int = 0,
     enumerate: bool = False,
     threads: int = 1,
-    structure: type[Segment] = PrefixGridSegment,
+    structure: type[ImmutableSegment] = PrefixGridSegment,
 ) -> list[ProbeResult]:
     """Return the matches of probes among tuples that no segment has.
 

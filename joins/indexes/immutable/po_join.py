@@ -23,7 +23,7 @@ import numpy as np
 
 from joins.bit_array import bits_between, words_for
 from joins.hashing import mix
-from joins.indexes.immutable.segment import PlaceRanges, Segment
+from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges
 from joins.indexes.search import filter_candidates
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import trailing_zeros
@@ -44,7 +44,7 @@ _WORD_COST = 1  # one word filled or read
 
 
 @storable
-class Sealed(NamedTuple):
+class SealedArrays(NamedTuple):
     """The arrays of a segment that a probe reads; n tuples, p predicates.
 
     Attributes
@@ -65,14 +65,14 @@ class Sealed(NamedTuple):
     from_lead: np.ndarray
 
 
-class Scratch(NamedTuple):
+class ProbeScratch(NamedTuple):
     """Working memory of a probe: two bit arrays over the lead order, and places of candidates."""
 
     bits: np.ndarray
     candidates: np.ndarray
 
 
-class PoJoinSegment(Segment):
+class PoJoinSegment(ImmutableSegment):
     """One epoch's tuples, sorted by every predicate's field and linked by permutation arrays."""
 
     def _seal(self) -> Work:
@@ -80,14 +80,14 @@ class PoJoinSegment(Segment):
         from_lead = np.empty_like(self.to_lead)
         for other in range(others):
             from_lead[other][self.to_lead[other]] = np.arange(n, dtype=from_lead.dtype)
-        self._sealed = Sealed(self.lead, mix(self.lead), self.to_lead, from_lead)
+        self._sealed = SealedArrays(self.lead, mix(self.lead), self.to_lead, from_lead)
         return Work(moves=others * n, bytes_copied=sum(key.nbytes for key in self.keys))
 
     def _intersect(
         self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
     ) -> ProbeResult:
         n, m = len(self), len(places.start)
-        scratch = Scratch(np.empty((2, words_for(n)), np.uint64), np.empty(n, np.int64))
+        scratch = ProbeScratch(np.empty((2, words_for(n)), np.uint64), np.empty(n, np.int64))
 
         def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
             return _probe(self._sealed, self.first, places, row, scratch, buffer, counters)
@@ -98,11 +98,11 @@ class PoJoinSegment(Segment):
 
 @kernel
 def _probe(
-    sealed: Sealed,
+    sealed: SealedArrays,
     first: int,
     places: PlaceRanges,
     row: int,
-    scratch: Scratch,
+    scratch: ProbeScratch,
     buffer: MatchBuffer,
     counters: np.ndarray,
 ) -> int:
@@ -148,11 +148,11 @@ def _bits_cost(places: PlaceRanges, probe: int, n: int) -> int:
 
 @kernel
 def _probe_bits(
-    sealed: Sealed,
+    sealed: SealedArrays,
     places: PlaceRanges,
     probe: int,
     window: tuple[int, int],
-    scratch: Scratch,
+    scratch: ProbeScratch,
     buffer: MatchBuffer,
     counters: np.ndarray,
 ) -> None:
@@ -183,7 +183,7 @@ def _probe_bits(
 
 @kernel
 def _flip(
-    to_lead: np.ndarray, other: int, begin: int, end: int, scratch: Scratch, row: int
+    to_lead: np.ndarray, other: int, begin: int, end: int, scratch: ProbeScratch, row: int
 ) -> None:
     """Flip the bits of the tuples between two places of another order."""
     for place in range(np.uint64(begin), np.uint64(end)):
@@ -199,12 +199,12 @@ def _fill_cost(begin: int, end: int, tuples: int) -> int:
 
 @kernel
 def _fill_words(
-    sealed: Sealed,
+    sealed: SealedArrays,
     places: PlaceRanges,
     predicate: int,
     probe: int,
     words: tuple[int, int],
-    scratch: Scratch,
+    scratch: ProbeScratch,
     row: int,
 ) -> int:
     """Set the words of *scratch* row to what satisfies *predicate*; return bits touched."""
@@ -232,11 +232,11 @@ def _is_seen(position: int, window: tuple[int, int]) -> bool:
 
 @kernel
 def _read_words(
-    sealed: Sealed,
+    sealed: SealedArrays,
     begin: int,
     end: int,
     window: tuple[int, int],
-    scratch: Scratch,
+    scratch: ProbeScratch,
     probe: int,
     buffer: MatchBuffer,
 ) -> None:
@@ -260,7 +260,7 @@ def _read_words(
 
 @kernel
 def _probe_shortest(
-    sealed: Sealed,
+    sealed: SealedArrays,
     places: PlaceRanges,
     probe: int,
     shortest: int,

@@ -59,7 +59,7 @@ class PlaceRanges(NamedTuple):
         return least
 
 
-class Segment(Stateful, ABC):
+class ImmutableSegment(Stateful, ABC):
     """One epoch's tuples of one stream, positions *first* to *first* + n - 1, sealed.
 
     It never changes, and expires as a whole. A subclass builds what it needs from the attributes in
@@ -197,7 +197,7 @@ class Segment(Stateful, ABC):
 
 
 def probe_all(
-    segments: Sequence[Segment],
+    segments: Sequence[ImmutableSegment],
     ranges: Ranges,
     *,
     brackets: Sequence[Brackets | None] | None = None,
@@ -217,7 +217,7 @@ def probe_all(
     ranges
         The probes.
     brackets
-        One for each segment, or None for none at all; see `Segment.probe`.
+        One for each segment, or None for none at all; see `ImmutableSegment.probe`.
     threads
         How many work at once; 1 starts none.
     enumerate
@@ -227,7 +227,7 @@ def probe_all(
     ------
     ValueError
         When *threads* is less than 1 or *brackets* are not one for each segment; and whatever
-        `Segment.probe` raises.
+        `ImmutableSegment.probe` raises.
     """
     at_least_one(threads=threads)
     each = [None] * len(segments) if brackets is None else list(brackets)

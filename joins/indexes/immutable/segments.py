@@ -5,9 +5,9 @@ from __future__ import annotations
 from joins.indexes.immutable.css_tree import CssBitsSegment, CssHashSegment
 from joins.indexes.immutable.po_join import PoJoinSegment
 from joins.indexes.immutable.prefix_grid import PrefixGridSegment
-from joins.indexes.immutable.segment import Segment
+from joins.indexes.immutable.segment import ImmutableSegment
 
-SEGMENTS: dict[str, type[Segment]] = {
+SEGMENTS: dict[str, type[ImmutableSegment]] = {
     "po_join": PoJoinSegment,
     "css_bits": CssBitsSegment,
     "css_hash": CssHashSegment,

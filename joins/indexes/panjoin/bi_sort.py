@@ -98,7 +98,7 @@ class Arrays(NamedTuple):
     partitions: int
 
 
-class Spans(NamedTuple):
+class ProbeSpans(NamedTuple):
     """Where the ranges of probes lie in the arrays, int64 columns; ends are exclusive."""
 
     main_begin: np.ndarray
@@ -118,7 +118,7 @@ class Records:
     Attributes
     ----------
     places
-        int32, shape (4, probes): the `Spans` of each probe's range.
+        int32, shape (4, probes): the `ProbeSpans` of each probe's range.
     negated
         The label *not*: the answer is what lies outside the records.
     """
@@ -201,14 +201,16 @@ class BiSort(Stateful):
 
     def answer(self, lookup: Lookup, begin: int, end: int) -> None:
         """Answer probes *begin* to *end*."""
-        _answer(self._arrays, lookup, np.empty((len(Spans._fields), BLOCK), np.int64), begin, end)
+        _answer(
+            self._arrays, lookup, np.empty((len(ProbeSpans._fields), BLOCK), np.int64), begin, end
+        )
 
     def find_records(self, ranges: EncodedRanges) -> tuple[Records, Work]:
         """Return the records of probes; the work does not depend on how many tuples match."""
         counters = new_counters()
         count = ranges.low.shape[1]
-        places = np.empty((len(Spans._fields), count), np.int64)
-        _search(self._arrays, ranges, 0, count, Spans(*places), counters)
+        places = np.empty((len(ProbeSpans._fields), count), np.int64)
+        _search(self._arrays, ranges, 0, count, ProbeSpans(*places), counters)
         begin, end = places[::2], places[1::2]
         np.maximum(begin, end, out=end)
         records = Records(places.astype(np.int32), bool(ranges.negated[0]))
@@ -224,7 +226,7 @@ class BiSort(Stateful):
         negated[0] = records.negated
         lookup = lookup._replace(ranges=lookup.ranges._replace(negated=negated))
         places = records.places.astype(np.int64)
-        _match_spans(self._arrays, lookup, Spans(*places), 0, 0, places.shape[1])
+        _match_spans(self._arrays, lookup, ProbeSpans(*places), 0, 0, places.shape[1])
 
     def snapshot(self) -> State:
         """Return the state as plain arrays and numbers."""
@@ -356,7 +358,12 @@ def _prefetch_partition(
 
 @kernel
 def _find_begins(
-    arrays: Arrays, ranges: EncodedRanges, begin: int, end: int, spans: Spans, counters: np.ndarray
+    arrays: Arrays,
+    ranges: EncodedRanges,
+    begin: int,
+    end: int,
+    spans: ProbeSpans,
+    counters: np.ndarray,
 ) -> None:
     """Fill in where the ranges of probes *begin* to *end* (one block) begin.
 
@@ -378,7 +385,12 @@ def _find_begins(
 
 @kernel
 def _find_ends(
-    arrays: Arrays, ranges: EncodedRanges, begin: int, end: int, spans: Spans, counters: np.ndarray
+    arrays: Arrays,
+    ranges: EncodedRanges,
+    begin: int,
+    end: int,
+    spans: ProbeSpans,
+    counters: np.ndarray,
 ) -> None:
     """Fill in where the ranges end whose beginnings `_find_begins` has filled in."""
     main, buffer = arrays.main, arrays.buffer
@@ -401,9 +413,9 @@ def _find_ends(
 
 
 @part_of
-def _spans_from(spans: Spans, column: int) -> Spans:
+def _spans_from(spans: ProbeSpans, column: int) -> ProbeSpans:
     """Return the columns of *spans* from one on."""
-    return Spans(
+    return ProbeSpans(
         spans.main_begin[column:],
         spans.main_end[column:],
         spans.buffer_begin[column:],
@@ -413,7 +425,12 @@ def _spans_from(spans: Spans, column: int) -> Spans:
 
 @kernel
 def _search(
-    arrays: Arrays, ranges: EncodedRanges, begin: int, end: int, spans: Spans, counters: np.ndarray
+    arrays: Arrays,
+    ranges: EncodedRanges,
+    begin: int,
+    end: int,
+    spans: ProbeSpans,
+    counters: np.ndarray,
 ) -> None:
     """Fill in the spans of probes *begin* to *end*; *begin* is a multiple of `BLOCK`."""
     for block in range(begin, end, BLOCK):
@@ -443,7 +460,12 @@ def _first_above(run: SortedRun, place: int, high: int) -> int:
 
 @kernel
 def _find_in_main(
-    arrays: Arrays, ranges: EncodedRanges, begin: int, end: int, spans: Spans, counters: np.ndarray
+    arrays: Arrays,
+    ranges: EncodedRanges,
+    begin: int,
+    end: int,
+    spans: ProbeSpans,
+    counters: np.ndarray,
 ) -> None:
     """Fill in the spans of a block of probes in the main array.
 
@@ -475,7 +497,12 @@ def _find_in_main(
 
 @kernel
 def _find_in_buffer(
-    arrays: Arrays, ranges: EncodedRanges, begin: int, end: int, spans: Spans, counters: np.ndarray
+    arrays: Arrays,
+    ranges: EncodedRanges,
+    begin: int,
+    end: int,
+    spans: ProbeSpans,
+    counters: np.ndarray,
 ) -> None:
     """Fill in the spans of a block of probes in the insertion buffer."""
     buffer, begins = arrays.buffer, spans.buffer_begin
@@ -536,7 +563,7 @@ def _count_span(
 
 
 @kernel
-def _count_block(arrays: Arrays, lookup: Lookup, spans: Spans, begin: int, end: int) -> None:
+def _count_block(arrays: Arrays, lookup: Lookup, spans: ProbeSpans, begin: int, end: int) -> None:
     """Count the matches of a block of probes without further predicates."""
     main, buffer = arrays.main, arrays.buffer
     _find_in_main(arrays, lookup.ranges, begin, end, spans, lookup.counters)
@@ -561,7 +588,7 @@ def _match_run(run: SortedRun, lookup: Lookup, row: int, first: int, last: int) 
 
 @kernel
 def _match_spans(
-    arrays: Arrays, lookup: Lookup, spans: Spans, base: int, begin: int, end: int
+    arrays: Arrays, lookup: Lookup, spans: ProbeSpans, base: int, begin: int, end: int
 ) -> None:
     """Turn the spans of probes *begin* to *end* into matches.
 
@@ -580,7 +607,7 @@ def _match_spans(
 @kernel
 def _answer(arrays: Arrays, lookup: Lookup, room: np.ndarray, begin: int, end: int) -> None:
     """Answer probes *begin* to *end*; *room* is for the spans of a block, a row per column."""
-    spans = Spans(room[0], room[1], room[2], room[3])
+    spans = ProbeSpans(room[0], room[1], room[2], room[3])
     ranges = lookup.ranges
     is_counted = len(ranges.negated) == 1 and not ranges.negated[0]
     for block in range(begin, end, BLOCK):

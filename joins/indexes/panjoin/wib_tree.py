@@ -103,7 +103,7 @@ class Leaves(NamedTuple):
     attempt: np.ndarray
 
 
-class Scratch(NamedTuple):
+class SplitScratch(NamedTuple):
     """Room for the tuples of a leaf while it is split."""
 
     keys: np.ndarray
@@ -158,7 +158,7 @@ class WibTree(Stateful):
     def insert(self, codes: np.ndarray, places: np.ndarray) -> Work:
         """Insert a batch in ascending order of *codes*."""
         most = len(self) + len(codes)
-        scratch = Scratch(
+        scratch = SplitScratch(
             np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
         )
         counters = new_counters()
@@ -181,7 +181,7 @@ def _insert(
     leaves: Leaves,
     inner: Inner,
     path: Path,
-    scratch: Scratch,
+    scratch: SplitScratch,
     codes: np.ndarray,
     places: np.ndarray,
     counters: np.ndarray,
@@ -340,7 +340,7 @@ def _split_node(inner: Inner, node: int, counters: np.ndarray) -> int:
 
 @kernel
 def _split_leaf(
-    llat: Llat, leaves: Leaves, leaf: int, scratch: Scratch, counters: np.ndarray
+    llat: Llat, leaves: Leaves, leaf: int, scratch: SplitScratch, counters: np.ndarray
 ) -> tuple[int, int]:
     """Split a leaf if it can be; return the new leaf on its right (or `NONE`) and its least key.
 
@@ -379,7 +379,7 @@ def _split_leaf(
 
 
 @kernel
-def _unload(llat: Llat, leaf: int, scratch: Scratch) -> int:
+def _unload(llat: Llat, leaf: int, scratch: SplitScratch) -> int:
     """Copy a leaf's tuples out of its entries; return how many."""
     count = 0
     entry = leaf
@@ -393,7 +393,7 @@ def _unload(llat: Llat, leaf: int, scratch: Scratch) -> int:
 
 
 @kernel
-def _load(llat: Llat, head: int, scratch: Scratch, count: int, least: int, most: int) -> int:
+def _load(llat: Llat, head: int, scratch: SplitScratch, count: int, least: int, most: int) -> int:
     """Write the tuples with keys from *least* to *most* into *head* and the entries linked to it.
 
     Return the first linked entry that is not needed, or `NONE`; it is linked no more.

@@ -56,7 +56,7 @@ ROOM_NODES = LEVELS_MAX
 
 
 @storable
-class Slots(NamedTuple):
+class Sizes(NamedTuple):
     """What does not change while kernels run.
 
     Attributes
@@ -122,7 +122,7 @@ class Forest(NamedTuple):
     tree_nodes: np.ndarray
     tree_entries: np.ndarray
     sides: np.ndarray
-    slots: Slots
+    slots: Sizes
 
 
 def level_nodes(entries: int, width: int) -> list[int]:
@@ -181,7 +181,7 @@ def make_forest(
         tree_nodes=aligned((sides * trees, LINE)),
         tree_entries=aligned((sides * trees, LINE)),
         sides=aligned((sides,), SIDE),
-        slots=Slots(runs, trees, run_width, tree_nodes, subindexes),
+        slots=Sizes(runs, trees, run_width, tree_nodes, subindexes),
     )
     forest.run_keys[:, :run_width] = INF
     return forest

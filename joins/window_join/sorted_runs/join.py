@@ -18,7 +18,7 @@ from joins.machine.memory import aligned
 from joins.matches import ProbeResult
 from joins.radix_sort import COUNTERS_MAX, sort_rows
 from joins.state import State
-from joins.window_join.rows import Rows, probed_side
+from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.sorted_runs.probe import (
     BLOCK,
     REQUEST,
@@ -54,7 +54,7 @@ SPREAD = 1.25
 memory, and windows of 2^20 tuples are about what the cache has room for."""
 
 
-class Scratch(NamedTuple):
+class BatchScratch(NamedTuple):
     """Working memory for a batch; a side's tuples are numbered as they arrive.
 
     Attributes
@@ -103,7 +103,7 @@ class SortedRunsJoin(WindowJoin):
         self._stacks = make_stacks(1 if self_join else 2, 0, narrow=True)
         self._make_scratch(0)
 
-    def join(self, rows: Rows, *, enumerate: bool = False) -> ProbeResult:
+    def join(self, rows: KernelRows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         n = len(rows.side)
         count, fingerprint = np.empty(n, np.int64), np.empty(n, np.uint64)
@@ -136,7 +136,7 @@ class SortedRunsJoin(WindowJoin):
         super().restore(state)
         self._make_scratch(0)
 
-    def _make_room(self, rows: Rows) -> None:
+    def _make_room(self, rows: KernelRows) -> None:
         n = len(rows.side)
         if not n:
             return
@@ -168,7 +168,7 @@ class SortedRunsJoin(WindowJoin):
         On huge pages where it is large: most of it is read in another order than it was written.
         """
         room, places = self._stacks.words.shape[1], self._stacks.places.shape[1]
-        self._scratch = Scratch(
+        self._scratch = BatchScratch(
             keys=aligned((2, n)),
             order=aligned((2, n)),
             requests=aligned((2, n * REQUEST.itemsize // 8)).view(REQUEST),
@@ -199,10 +199,10 @@ def _extent(stacks: Stacks, keys: np.ndarray, positions: np.ndarray) -> tuple[in
 @kernel
 def _join_batch(
     stacks: Stacks,
-    rows: Rows,
+    rows: KernelRows,
     ratio: int,
     spread: float,
-    scratch: Scratch,
+    scratch: BatchScratch,
     count: np.ndarray,
     fingerprint: np.ndarray,
     counters: np.ndarray,
@@ -232,8 +232,8 @@ def _join_batch(
 @kernel
 def _list_batch(
     stacks: Stacks,
-    rows: Rows,
-    scratch: Scratch,
+    rows: KernelRows,
+    scratch: BatchScratch,
     match_id: np.ndarray,
     begins: np.ndarray,
     counters: np.ndarray,
@@ -251,7 +251,7 @@ def _list_batch(
 
 
 @kernel
-def _split(stacks: Stacks, rows: Rows, scratch: Scratch) -> tuple[int, int]:
+def _split(stacks: Stacks, rows: KernelRows, scratch: BatchScratch) -> tuple[int, int]:
     """Split a batch by side, compute each tuple's request, and return each side's tuples."""
     first = last = np.uint64(0)
     for row in range(np.uint64(len(rows.side))):
@@ -277,10 +277,10 @@ def _store(
     stacks: Stacks,
     side: int,
     n: int,
-    rows: Rows,
+    rows: KernelRows,
     ratio: int,
     spread: float,
-    scratch: Scratch,
+    scratch: BatchScratch,
     counters: np.ndarray,
 ) -> None:
     """Sort the *n* tuples of one side of a batch and store them as a run."""
@@ -301,7 +301,7 @@ def _store(
 
 
 @kernel
-def _sort(scratch: Scratch, side: int, n: int, counters: np.ndarray) -> None:
+def _sort(scratch: BatchScratch, side: int, n: int, counters: np.ndarray) -> None:
     """Find the order of a side's ``scratch.keys``, and write them in it to ``scratch.ordered``."""
     sort_rows(
         scratch.keys[side],
@@ -316,7 +316,7 @@ def _sort(scratch: Scratch, side: int, n: int, counters: np.ndarray) -> None:
 
 
 @kernel
-def _put_in_order(scratch: Scratch, side: int, n: int, counters: np.ndarray) -> None:
+def _put_in_order(scratch: BatchScratch, side: int, n: int, counters: np.ndarray) -> None:
     """Put the *n* tuples of a side in the order of their ranges.
 
     Where that is the order of their keys, as in a band join, they are in it already. A glance at
@@ -334,7 +334,7 @@ def _put_in_order(scratch: Scratch, side: int, n: int, counters: np.ndarray) -> 
 
 
 @kernel
-def _fill_block(scratch: Scratch, side: int, begin: int, n: int) -> int:
+def _fill_block(scratch: BatchScratch, side: int, begin: int, n: int) -> int:
     """Fill in a block of the *n* tuples of a side, from the one at *begin* on; return its size."""
     order, block = scratch.order[side], scratch.block
     probes = min(BLOCK, n - begin)

@@ -10,7 +10,7 @@ from numba.types import UniTuple, int64, intp
 
 from joins.hashing import splitmix64
 from joins.indexes.sorted_array import AT_ONCE, rebound_all
-from joins.machine.compiling import ARRAY, Emitter, inlined, instruction, kernel
+from joins.machine.compiling import ARRAY, CodeEmitter, inlined, instruction, kernel
 from joins.machine.instructions import address, prefetch_entry
 from joins.machine.lanes import lanes_from, lanes_less, load, repeat
 from joins.machine.memory import LINE
@@ -239,7 +239,7 @@ _COUNTS = UniTuple(int64, 2)
 
 @instruction(_COUNTS, ARRAY, intp, intp, int64, int64, int64, ARRAY, intp)
 def seen_in_words(
-    emit: Emitter,
+    emit: CodeEmitter,
     words: Any,
     side: Any,
     at: Any,
@@ -262,7 +262,7 @@ def seen_in_words(
 
 @instruction(_COUNTS, ARRAY, ARRAY, intp, intp, int64, int64, int64, ARRAY, intp)
 def seen_beside(
-    emit: Emitter,
+    emit: CodeEmitter,
     words: Any,
     beside: Any,
     side: Any,
@@ -283,7 +283,7 @@ def seen_beside(
 
 
 def _list_seen(
-    emit: Emitter, entries: Any, place: Any, bounds: tuple[Any, Any, Any], seen: Any, to: Any
+    emit: CodeEmitter, entries: Any, place: Any, bounds: tuple[Any, Any, Any], seen: Any, to: Any
 ) -> Any:
     """Emit how many entries are in range and how many are seen, and write down their places.
 

@@ -13,10 +13,10 @@ from topologies.semijoins.random_queries import JOIN_GRAPHS, one_attribute
 from topologies.semijoins.statistics import (
     JoinAttribute,
     JoinStatistics,
+    JoinStream,
     NestedAttribute,
     OtherPredicate,
     Prices,
-    StreamStatistics,
 )
 
 
@@ -35,7 +35,7 @@ def alike(
     """Return streams that are all the same: by default those of Figure 7."""
     return JoinStatistics(
         streams=tuple(
-            StreamStatistics(
+            JoinStream(
                 name="ABCDEFGHIJKL"[place],
                 rate_tps=rate_tps,
                 window_rows=window_rows,
@@ -84,7 +84,7 @@ def joins(draw: st.DrawFn, streams: int) -> JoinStatistics:
         )
     return JoinStatistics(
         streams=tuple(
-            StreamStatistics(
+            JoinStream(
                 name=f"S{place}",
                 rate_tps=float(rng.uniform(1, 300)),
                 window_rows=float(rng.uniform(1, 900)),

@@ -9,8 +9,8 @@ from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.plans import (
     JoinSequence,
+    JoinStep,
     LinearPlan,
-    Step,
     TreePlan,
     TwoWayJoin,
     join_graph,
@@ -31,7 +31,7 @@ def linear_plans(draw: st.DrawFn) -> LinearPlan:
     for head in range(len(names)):
         rest = draw(st.permutations([s for s in range(len(names)) if s != head]))
         steps = tuple(
-            Step(stream=stream, algorithm=draw(st.sampled_from(OneWayJoin))) for stream in rest
+            JoinStep(stream=stream, algorithm=draw(st.sampled_from(OneWayJoin))) for stream in rest
         )
         sequences.append(JoinSequence(head=head, steps=steps))
     return LinearPlan(streams=names, sequences=tuple(sequences))

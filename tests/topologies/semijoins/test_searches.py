@@ -16,8 +16,8 @@ from tests.topologies.semijoins.random_statistics import alike, joins
 from topologies.semijoins.costing import Costing, estimate_plan
 from topologies.semijoins.plans import (
     JoinSequence,
+    JoinStep,
     LinearPlan,
-    Step,
     TreePlan,
     TwoWayJoin,
     joins_of,
@@ -40,7 +40,7 @@ def all_plans_seconds(costing: Costing, head: int) -> list[float]:
     for order in permutations(rest):
         for algorithms in product(PAPER_ALGORITHMS, repeat=len(rest)):
             steps = tuple(
-                Step(stream=s, algorithm=a) for s, a in zip(order, algorithms, strict=True)
+                JoinStep(stream=s, algorithm=a) for s, a in zip(order, algorithms, strict=True)
             )
             sequences = (*fixed[:head], JoinSequence(head=head, steps=steps), *fixed[head + 1 :])
             plan = LinearPlan(streams=statistics.names, sequences=sequences)
@@ -98,7 +98,7 @@ def first_step_seconds(
 ) -> float:
     """Return what the head's first step costs if it is to join *other* by *algorithm*."""
     rest = [step.stream for step in plan.sequences[head].steps if step.stream != other]
-    steps = tuple(Step(stream=stream, algorithm=algorithm) for stream in (other, *rest))
+    steps = tuple(JoinStep(stream=stream, algorithm=algorithm) for stream in (other, *rest))
     sequences = list(plan.sequences)
     sequences[head] = JoinSequence(head=head, steps=steps)
     changed = LinearPlan(streams=plan.streams, sequences=tuple(sequences))

@@ -7,10 +7,10 @@ import pytest
 
 from topologies.semijoins.formulas import distinct_among
 from topologies.semijoins.shedding import unevenness
-from topologies.semijoins.statistics import MeasuredAttribute, StreamStatistics
+from topologies.semijoins.statistics import JoinStream, MeasuredAttribute
 
 STREAMS = tuple(
-    StreamStatistics(name=name, rate_tps=100, window_rows=200, full_bytes=100) for name in "AB"
+    JoinStream(name=name, rate_tps=100, window_rows=200, full_bytes=100) for name in "AB"
 )
 
 
