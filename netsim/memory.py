@@ -63,9 +63,14 @@ class Memory:
         """Return what a wait for memory takes, in percent of alone, while several *cores* read.
 
         Each reads from *nbytes* of its own, or all from the *same*. More cores than were measured
-        add as much each as those did.
+        add as much each as those did, until a read takes what one of the most bytes does.
         """
+        last = len(self.sizes) - 1
+        at = min(sum(size < nbytes for size in self.sizes), last)
         percents = self.same_percents if same else self.apart_percents
-        at = sum(size < nbytes for size in self.sizes)
-        more = percents[min(at, len(percents) - 1)] - 100
-        return 100 + more * (cores - 1) // max(1, self.cores - 1)
+
+        def beside(place: int) -> int:
+            return 100 + (percents[place] - 100) * (cores - 1) // max(1, self.cores - 1)
+
+        slowest = beside(last) * self.read_ps[last] // max(1, self.read_ps[at])
+        return min(beside(at), max(percents[at], slowest))

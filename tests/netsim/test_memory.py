@@ -54,6 +54,14 @@ def test_a_wait_is_longer_beside_others(nbytes: int, cores: int, same: bool, per
     assert MEMORY.percent_of_wait(nbytes, cores, same=same) == percent
 
 
+def test_no_wait_is_longer_than_that_for_the_farthest_memory() -> None:
+    """Two cores fill the last cache together; eight cannot do more than miss it."""
+    cliff = replace(MEMORY, apart_percents=(100, 400, 100))
+    assert cliff.percent_of_wait(1 << 20, 2) == 400
+    assert cliff.percent_of_wait(1 << 20, 8) == 1_000
+    assert cliff.percent_of_wait(1 << 26, 8) == 100
+
+
 def test_only_the_part_above_the_least_takes_longer() -> None:
     beside = COST.on_cores(2, MEMORY, same=False)
     # 32 bytes a tuple: 2 KiB, 512 KiB, 32 MiB.
