@@ -11,9 +11,11 @@ cache is timed, and processor time is divided by what such reads take over the p
 
 A figure is the share of measurements where virtual over real time is within 0.75 to 1.33; the note
 has the same for prices of units, the same for all structures, and the least and the greatest
-ratio for both. Further figures are about structures that could take each other's place: of all
-pairs that differ by a tenth or more in real time, how many are in that order in virtual time. The
-last ones are what prices of units turned round.
+ratio for both. *In proportion* is the same share after all ratios were divided by their median,
+which the note has: another machine, or a busy one, takes longer for all that work, and a comparison
+in virtual time depends on proportions alone. Further figures are about structures that could take
+each other's place: of all pairs that differ by a tenth or more in real time, how many are in that
+order in virtual time. The last ones are what prices of units turned round.
 
 A call with a merge is compared by itself; in the order of alternatives it counts with the others.
 
@@ -98,6 +100,7 @@ def main() -> None:
     results = [
         Result.of("a read in the nearest cache over the profile's", paces, unit="times"),
         *within(prices, samples),
+        in_proportion(prices, samples),
         *ordered(prices, samples),
         *turned_round(prices, samples),
     ]
@@ -116,9 +119,25 @@ def within(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> Iterator
         shares, notes = [], []
         for kind, predict in prices.items():
             ratios = [predict(s) / s.call_seconds for s in samples if name in (s.step.name, "all")]
-            shares.append(sum(_LEAST <= ratio <= _MOST for ratio in ratios) / len(ratios))
+            shares.append(share_within(ratios))
             notes.append(f"{kind} {shares[-1]:.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
         yield Result.of(name, shares[-1:], unit="", note="; ".join(notes))
+
+
+def in_proportion(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> Result:
+    """Return the share of samples that prices predict well beside the others."""
+    shares, notes = [], []
+    for kind, predict in prices.items():
+        ratios = [predict(s) / s.call_seconds for s in samples]
+        usual_ratio = median(ratios)
+        shares.append(share_within([ratio / usual_ratio for ratio in ratios]))
+        notes.append(f"{kind} {shares[-1]:.2f} (median {usual_ratio:.2f})")
+    return Result.of("all, in proportion", shares[-1:], unit="", note="; ".join(notes))
+
+
+def share_within(ratios: Sequence[float]) -> float:
+    """Return how large a share of *ratios* is good."""
+    return sum(_LEAST <= ratio <= _MOST for ratio in ratios) / len(ratios)
 
 
 def ordered(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> Iterator[Result]:
