@@ -32,6 +32,8 @@ MACHINE = "machine"
 """Key of what a profile was measured on."""
 LIKE = "like"
 """Among the prices of structures, the name of a profile that has the others."""
+CALL = "call_ps"
+"""Among the prices of structures, what a call costs in those of that other profile."""
 STRUCTURES = "structures"
 """Key of the prices of structures, by operation; or the name of a profile that has them."""
 MEMORY = "memory"
@@ -227,10 +229,9 @@ def _load(version: _Version, *others: _Version) -> CostProfile:
         raise ValueError(f"{path}: {error}; a cost profile has the keys {allowed}") from None
     inherited = _load(*others) if others else profile
     structures.pop(LIKE, None)
-    own = _read_structures(structures, profile, inherited.structures, path)
     return replace(
         profile,
-        structures={**inherited.structures, **own},
+        structures=_read_structures(structures, profile, inherited.structures, path),
         memory=inherited.memory if memory is None else _read_memory(memory, path),
     )
 
@@ -248,15 +249,19 @@ def _read_structures(
     inherited: Mapping[str, StructureCost],
     path: Path,
 ) -> dict[str, StructureCost]:
-    """Read what steps cost; one that is the name of another costs what that one does."""
-    costs = {}
+    """Read what steps cost, beside those that are *inherited*.
+
+    One that is the name of another costs what that one does; the price `CALL` is for all of them.
+    """
+    costs = dict(inherited)
     for name, cost in values.items():
         try:
-            costs[name] = (
-                inherited[cost]
-                if isinstance(cost, str)
-                else StructureCost.read(cost, profile.unit_ps)
-            )
+            if name == CALL:
+                costs = {step: replace(one, call_ps=cost) for step, one in costs.items()}
+            elif isinstance(cost, str):
+                costs[name] = inherited[cost]
+            else:
+                costs[name] = StructureCost.read(cost, profile.unit_ps)
         except (KeyError, TypeError, ValueError) as error:
             advice = "joinsim calibrate measures it anew"
             raise ValueError(f"{path}: {STRUCTURES}.{name}: {error}; {advice}") from None

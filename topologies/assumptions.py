@@ -77,7 +77,7 @@ ASSUMPTIONS = (
         name="caches",
         text="what a structure costs above its least is waiting for memory; while other cores of a "
         "site are at work it takes as much longer as reads of as many bytes did beside one other, "
-        "and more cores take as much again each",
+        "and more cores take as much again each, until all read from the farthest memory",
         source="structures were measured alone, memory on two cores: [memory] in the profile",
     ),
     Assumption(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from joins.work import COUNTERS, Work
-from netsim.cost import CostProfile, load_profile
+from netsim.cost import PROFILES, CostProfile, load_profile
 
 
 def test_every_counter_of_work_costs_something_in_the_default_profile() -> None:
@@ -63,3 +63,22 @@ def test_patterns_of_one_engine_pay_alike_for_a_tuple() -> None:
     assert costs["interval_join.join"].call_ps == 0
     default = load_profile("default").structures
     assert costs["b_plus_tree.probe"] == default["b_plus_tree.probe"]
+
+
+def test_profiles_in_which_something_is_free_differ_from_others_in_that_alone() -> None:
+    default, threads = load_profile("default"), load_profile("multicore")
+    free = {"message_ps": 0, "row_ps": 0, "byte_ps": 0}
+    for name, other in (("free_messages", default), ("free_pointers", threads)):
+        assert load_profile(name) == replace(other, name=name, **free)
+    calls = {name: replace(cost, call_ps=0) for name, cost in default.structures.items()}
+    assert load_profile("free_calls") == replace(
+        default, name="free_calls", structures=calls, **free
+    )
+
+
+def test_a_price_of_calls_that_is_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "free.toml"
+    text = (PROFILES / "free_calls.toml").read_text()
+    path.write_text(text.replace("\ncall_ps = 0", "\ncall_ps = -1"))
+    with pytest.raises(ValueError, match="call_ps: prices, percents and tuple_bytes must be"):
+        load_profile(path)
