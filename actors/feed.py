@@ -4,8 +4,8 @@ Streams arrive merged by event time; tuples of equal time in the order of their 
 query, then of their positions. That order is a function of the data alone, so the expected result
 is one too.
 
-Tuples are checked as they are read: event times that run backwards, missing or infinite values and
-damaged files are refused by file and tuple, wherever they are read.
+Tuples are checked as they are read: event times that run backwards, missing or infinite values,
+integers beyond int64 and damaged files are refused by file and tuple, wherever they are read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from joins.state import State, Stateful
 _READ_ROWS = 65_536
 _WHOLE = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
 _TYPES = {"int64": _WHOLE, "float64": (pa.types.is_floating, pa.types.is_decimal)}
-"""Columns that may be read as a dtype: narrower ones widen."""
+"""Columns that may be read as a dtype: narrower ones widen, the values of wider ones must fit."""
+_INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +128,7 @@ class _Checked:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._latest = np.iinfo(np.int64).min
+        self._latest = _INT64.min
         self.position = 0
 
     def skip(self, tuples: int) -> None:
@@ -149,6 +150,8 @@ class _Checked:
                 )
             if block[name].null_count:
                 self._refuse(place, np.asarray(block[name].is_null()), f"{name} is null")
+            if dtype == "int64" and block[name].type != pa.int64():
+                self._require_int64(place, name, block[name])
         # An id is its tuple's position: counted faster than read.
         ids = pa.array(np.arange(first, first + len(block)))
         batch = Batch.from_arrow(block.add_column(0, "id", ids), self._schema)
@@ -167,6 +170,16 @@ class _Checked:
             self._latest = before[-1]
         self.position += len(batch)
         return batch
+
+    def _require_int64(self, place: str, name: str, column: pa.Array | pa.ChunkedArray) -> None:
+        try:
+            column.cast(pa.int64())
+        except pa.ArrowInvalid:
+            values = column.to_pylist()
+            beyond = [not _INT64.min <= value == int(value) <= _INT64.max for value in values]
+            if True in beyond:  # Arrow casts no short decimals, which fit
+                what = f"{name} is {values[beyond.index(True)]}, which does not fit into int64"
+                self._refuse(place, np.array(beyond), what)
 
     def _refuse(self, place: str, rows: np.ndarray, what: str) -> None:
         at = self.position + int(np.flatnonzero(rows)[0])

@@ -238,6 +238,12 @@ def _check_footers(stream: PreparedStream) -> None:
     for path in sorted(stream.path.glob("*.parquet")):
         try:
             with pq.ParquetFile(path) as file:
+                names = file.schema_arrow.names
+                if twice := [name for name in names if names.count(name) > 1]:
+                    raise DataError(
+                        f"{path}: column {twice[0]!r} is there twice, and should be once; prepare "
+                        "the stream again"
+                    )
                 there = {column.name: str(column.type) for column in file.schema_arrow}
                 for name, dtype in dtypes.items():
                     kind = there.get(name, "missing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,29 @@ def _put(row: int, value: Any) -> Callable[[np.ndarray], np.ndarray]:
     return change
 
 
+def _huge(row: int) -> Callable[[np.ndarray], pa.Array]:
+    """Return what makes decimals of whole numbers, one of which no int64 can hold."""
+
+    def change(values: np.ndarray) -> pa.Array:
+        whole = [Decimal(int(value)) for value in values]
+        return pa.array([*whole[:row], Decimal(10**30), *whole[row + 1 :]], pa.decimal128(38, 0))
+
+    return change
+
+
 def _without(row: int) -> Callable[[np.ndarray], pa.Array]:
     return lambda values: pa.array(values, mask=np.arange(len(values)) == row)
+
+
+def _twice(name: str) -> Callable[[Path], None]:
+    """Return what gives the segment a column for the second time."""
+
+    def damage(stream: Path) -> None:
+        path = stream / "segments" / PART
+        table = pq.read_table(path)
+        pq.write_table(table.append_column(name, table[name]), path)
+
+    return damage
 
 
 def _summary(**values: Any) -> Callable[[Path], None]:
@@ -72,6 +94,15 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "NaN": (_column("b", _put(7, np.nan)), (PART, "tuple 7", "b is NaN")),
     "infinite": (_column("b", _put(9, -np.inf)), (PART, "tuple 9", "infinite")),
     "null": (_column("a", _without(11)), (PART, "tuple 11", "a is null")),
+    "unsigned": (
+        _column("a", lambda a: _put(13, 2**63 + 5)(a.astype(np.uint64))),
+        (PART, "tuple 13", "a is 9223372036854775813", "int64"),
+    ),
+    "unsigned time": (
+        _column("ts", lambda ts: _put(ROWS - 1, 2**63)(ts.astype(np.uint64))),
+        (PART, "tuple 299", "ts is 9223372036854775808", "int64"),
+    ),
+    "decimal": (_column("a", _huge(14)), (PART, "tuple 14", f"a is 1{'0' * 30}", "int64")),
     "null time": (_column("ts", _without(12)), (PART, "tuple 12", "ts is null")),
     "backwards": (_column("ts", _put(30, 1)), (PART, "backwards at tuple 30", "to 1 ns")),
     "ids of zero": (_column("id", np.zeros_like), (PART, "id of tuple 1 ")),
@@ -79,6 +110,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "ids of another type": (_column("id", lambda ids: ids.astype(float)), (PART, "'id'", "int64")),
     "times of another type": (_column("ts", lambda ts: ts.astype(float)), (PART, "'ts'")),
     "texts": (_column("b", lambda b: b.astype(str)), (PART, "'b' is string", "float64")),
+    "a field twice": (_twice("a"), (PART, "column 'a' is there twice")),
+    "ids twice": (_twice("id"), (PART, "column 'id' is there twice")),
     "fewer rows": (_summary(rows=299), ("299 tuples", "have 300")),
     "negative rows": (_summary(rows=-5), ("-5 tuples",)),
     "too many rows": (_summary(rows=10**15), ("1000000000000000 tuples",)),
@@ -115,6 +148,15 @@ def test_a_damaged_stream_is_refused_from_python_too(damage: str, stream: Path) 
         js.run(QUERY, {"s": stream})
     for word in words:
         assert word in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", [pa.uint64(), pa.int8(), pa.decimal128(38, 0), pa.decimal32(9, 0)])
+def test_integers_of_any_type_are_read_where_they_fit(kind: pa.DataType, stream: Path) -> None:
+    before = js.run(QUERY, {"s": stream}).verdict
+    _column("a", lambda a: pa.array(a.tolist(), kind))(stream)
+    after = js.run(QUERY, {"s": stream}).verdict
+    assert after.passed
+    assert after.expected == before.expected
 
 
 @pytest.mark.parametrize(
