@@ -21,20 +21,30 @@ import fcntl
 import json
 import os
 import re
+import reprlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
 
-from actors.disorder import ARRIVAL
+from actors.disorder import ARRIVAL, PLACE
 from actors.feed import StreamFile
 from actors.whole_files import force_to_disk, write_text, writing
 from joins.batch import Schema
@@ -145,6 +155,76 @@ def save_summary(stream: PreparedStream, folder: Path, **origin: Any) -> None:
     write_text(folder / SUMMARY, json.dumps(summary, indent=2) + "\n")
 
 
+class _Column(BaseModel):
+    dtype: Literal["int64", "float64"] | None = None
+
+
+class _Summary(BaseModel):
+    """What ``stream.json`` must have; its other keys are for people alone."""
+
+    model_config = ConfigDict(strict=True)
+
+    format: Literal[1]  # FORMAT
+    name: str
+    rows: int
+    rejected: NonNegativeInt
+    rejected_reasons: dict[str, NonNegativeInt]
+    notes: tuple[str, ...]
+    time: str | None = None
+    delays: tuple[int, int] | None = None
+    join_fields: tuple[str, ...]
+    columns: dict[str, _Column] = Field(alias="schema")
+    codes: dict[str, str] = {}
+    first_ts: int
+    last_ts: int
+    fingerprint: str
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The join fields and their dtypes."""
+        return {name: str(self.columns[name].dtype) for name in self.join_fields}
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        dtypes = {name: column.dtype for name, column in self.columns.items() if column.dtype}
+        coded = [name for name in self.join_fields if dtypes.get(name) == "int64"]
+        for name in self.join_fields:
+            if name not in dtypes:
+                raise ValueError(
+                    f"join_fields names {name!r}, and schema has {', '.join(dtypes)} with a dtype"
+                )
+            if self.join_fields.count(name) > 1:
+                raise ValueError(f"join_fields names {name!r} more than once")
+        for name in self.codes:
+            if name not in coded:
+                raise ValueError(
+                    f"codes names {name!r}, and the join fields of int64 are {', '.join(coded)}"
+                )
+        if self.first_ts > self.last_ts:
+            raise ValueError(
+                f"first_ts is {self.first_ts}, which is after last_ts, which is {self.last_ts}"
+            )
+        if self.delays and self.delays[0] > self.delays[1]:
+            raise ValueError(f"delays is {self.delays}, and should be at the least, at the most")
+        return self
+
+
+def _explain(mistake: ErrorDetails) -> str:
+    """Say which key of ``stream.json`` is wrong, what it is, and what is allowed."""
+    key = ".".join(map(str, mistake["loc"]))
+    if mistake["type"] == "missing":
+        return f"{key} is missing"
+    message = mistake["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    if not key:  # of several keys, which the message names, or of the whole file
+        return message
+    return f"{key} is {reprlib.repr(mistake['input'])}: {message}"
+
+
+def _damaged(folder: Path, why: str) -> DataError:
+    return DataError(f"{folder / SUMMARY} is damaged ({why}); prepare the stream again")
+
+
 def load_stream(folder: str | Path) -> PreparedStream:
     """Open a prepared stream: read its ``stream.json``, and check its segments' footers and ids.
 
@@ -152,40 +232,28 @@ def load_stream(folder: str | Path) -> PreparedStream:
     that are not as ``stream.json`` says.
     """
     folder = Path(folder)
-    about = folder / SUMMARY
     try:
-        summary: dict[str, Any] = json.loads(about.read_text())
-        if summary["format"] != FORMAT:
-            raise DataError(
-                f"{folder} was prepared by another version (layout {summary['format']}, this one "
-                f"reads {FORMAT}); prepare it again"
-            )
-        columns = summary["schema"]
-        fields = {name: columns[name]["dtype"] for name in summary["join_fields"]}
-        stream = PreparedStream(
-            name=summary["name"],
-            path=folder / SEGMENTS,
-            rows=summary["rows"],
-            rejected=summary["rejected"],
-            rejected_reasons=summary["rejected_reasons"],
-            schema=Schema(stream=summary["name"], fields=fields),
-            first_ts=summary["first_ts"],
-            last_ts=summary["last_ts"],
-            notes=tuple(summary["notes"]),
-            fingerprint=summary["fingerprint"],
-            time=summary.get("time"),
-            delays=summary.get("delays") and tuple(summary["delays"]),
-            codes=summary.get("codes", {}),
-        )
-        whole = ("rows", "rejected", "first_ts", "last_ts")
-        if wrong := [name for name in whole if type(summary[name]) is not int]:
-            raise ValueError(f"{wrong[0]} is {summary[wrong[0]]!r}")
+        summary = _Summary.model_validate_json((folder / SUMMARY).read_bytes())
     except OSError as error:
         raise DataError(
             f"{folder} is not a prepared stream: {SUMMARY} cannot be read ({error.strerror})"
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{about} is damaged ({error}); prepare the stream again") from error
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        if mistake["loc"] == ("format",) and mistake["type"] != "missing":
+            raise DataError(
+                f"{folder} was prepared by another version (layout {mistake['input']}, this one "
+                f"reads {FORMAT}); prepare it again"
+            ) from None
+        raise _damaged(folder, _explain(mistake)) from None
+    for name in summary.codes:
+        if not (folder / codes_file(name)).is_file():
+            raise _damaged(folder, f"codes names {name!r}, and there is no {codes_file(name)}")
+    stream = PreparedStream(
+        path=folder / SEGMENTS,
+        schema=Schema(stream=summary.name, fields=summary.fields),
+        **summary.model_dump(exclude={"format", "join_fields", "columns"}),
+    )
     _check_footers(stream)
     return stream
 
@@ -226,32 +294,22 @@ def check_segments(folder: Path) -> Span:
 
 
 def _check_footers(stream: PreparedStream) -> None:
-    """Check that the segments are there, with the columns and the rows that they should have.
+    """Check that the segments are there, with the columns, rows and times that they should have.
 
     Only the footers of the files are read, and the ids, which nothing reads later. What the other
     columns hold is checked as it is read.
 
     Raise :exc:`DataError` naming file and tuple.
     """
-    dtypes = {"id": "int64", "ts": "int64", **stream.schema.fields}
+    arrival = (ARRIVAL, PLACE) if stream.delays else ()
+    dtypes = dict.fromkeys(("id", "ts", *arrival), "int64") | dict(stream.schema.fields)
     rows = 0
+    times: list[Any] = []
     for path in sorted(stream.path.glob("*.parquet")):
         try:
             with pq.ParquetFile(path) as file:
-                names = file.schema_arrow.names
-                if twice := [name for name in names if names.count(name) > 1]:
-                    raise DataError(
-                        f"{path}: column {twice[0]!r} is there twice, and should be once; prepare "
-                        "the stream again"
-                    )
-                there = {column.name: str(column.type) for column in file.schema_arrow}
-                for name, dtype in dtypes.items():
-                    kind = there.get(name, "missing")
-                    if join_dtype(kind) != dtype:
-                        raise DataError(
-                            f"{path}: column {name!r} is {kind}, and should be {dtype}; prepare "
-                            "the stream again"
-                        )
+                _check_columns(file, path, dtypes)
+                times += _extreme_times(file)
                 for block in file.iter_batches(columns=["id"], use_threads=False):
                     ids = block["id"].to_numpy(zero_copy_only=False)
                     moved = np.flatnonzero(ids != np.arange(rows, rows + len(ids)))
@@ -268,6 +326,38 @@ def _check_footers(stream: PreparedStream) -> None:
             f"{stream.path}: {SUMMARY} names {stream.rows} tuples, and the segments have {rows}; "
             "prepare the stream again"
         )
+    named = {"first_ts": stream.first_ts, "last_ts": stream.last_ts}
+    found = {"first_ts": min(times), "last_ts": max(times)} if times else named
+    for name, ts in found.items():
+        if named[name] != ts:
+            why = f"{name} is {named[name]}, and should be {ts}, as in the segments"
+            raise _damaged(stream.path.parent, why)
+
+
+def _check_columns(file: pq.ParquetFile, path: Path, dtypes: Mapping[str, str]) -> None:
+    names = file.schema_arrow.names
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DataError(
+            f"{path}: column {twice[0]!r} comes more than once; prepare the stream again"
+        )
+    there = {column.name: str(column.type) for column in file.schema_arrow}
+    for name, dtype in dtypes.items():
+        kind = there.get(name, "missing")
+        if join_dtype(kind) != dtype:
+            raise DataError(
+                f"{path}: column {name!r} is {kind}, and should be {dtype}; prepare the stream "
+                "again"
+            )
+
+
+def _extreme_times(file: pq.ParquetFile) -> Iterator[Any]:
+    """Yield the earliest and the latest event time of each part of *file* whose footer has them."""
+    footer = file.metadata
+    for part in map(footer.row_group, range(footer.num_row_groups)):
+        for column in map(part.column, range(part.num_columns)):
+            known = column.statistics if column.path_in_schema == "ts" else None
+            if known is not None and known.has_min_max:
+                yield from (known.min, known.max)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from tests.end_to_end.test_bad_input import refused
 QUERY = SELF_JOIN.format(window=WINDOW)
 ROWS = 300
 PART = "part-00000.parquet"
+ABOUT = "stream.json is damaged"
 
 
 def _column(name: str, change: Callable[[np.ndarray], Any]) -> Callable[[Path], None]:
@@ -77,6 +78,14 @@ def _summary(**values: Any) -> Callable[[Path], None]:
     return damage
 
 
+def _both(*damages: Callable[[Path], None]) -> Callable[[Path], None]:
+    def damage(stream: Path) -> None:
+        for each in damages:
+            each(stream)
+
+    return damage
+
+
 def _segment(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     def damage(stream: Path) -> None:
         path = stream / "segments" / PART
@@ -99,7 +108,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
         (PART, "tuple 13", "a is 9223372036854775813", "int64"),
     ),
     "unsigned time": (
-        _column("ts", lambda ts: _put(ROWS - 1, 2**63)(ts.astype(np.uint64))),
+        _both(
+            _column("ts", lambda ts: _put(ROWS - 1, 2**63)(ts.astype(np.uint64))),
+            _summary(last_ts=2**63),
+        ),
         (PART, "tuple 299", "ts is 9223372036854775808", "int64"),
     ),
     "decimal": (_column("a", _huge(14)), (PART, "tuple 14", f"a is 1{'0' * 30}", "int64")),
@@ -110,12 +122,53 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "ids of another type": (_column("id", lambda ids: ids.astype(float)), (PART, "'id'", "int64")),
     "times of another type": (_column("ts", lambda ts: ts.astype(float)), (PART, "'ts'")),
     "texts": (_column("b", lambda b: b.astype(str)), (PART, "'b' is string", "float64")),
-    "a field twice": (_twice("a"), (PART, "column 'a' is there twice")),
-    "ids twice": (_twice("id"), (PART, "column 'id' is there twice")),
+    "a field twice": (_twice("a"), (PART, "column 'a' comes more than once")),
+    "ids twice": (_twice("id"), (PART, "column 'id' comes more than once")),
     "fewer rows": (_summary(rows=299), ("299 tuples", "have 300")),
     "negative rows": (_summary(rows=-5), ("-5 tuples",)),
     "too many rows": (_summary(rows=10**15), ("1000000000000000 tuples",)),
-    "rows in words": (_summary(rows="many"), ("stream.json is damaged", "rows is 'many'")),
+    "negative rejected": (_summary(rejected=-5), (ABOUT, "rejected is -5", "or equal to 0")),
+    "times that go back": (
+        _summary(first_ts=10**18, last_ts=-5),
+        (ABOUT, f"first_ts is {10**18}", "last_ts, which is -5"),
+    ),
+    "another first time": (
+        _summary(first_ts=-7),
+        (ABOUT, "first_ts is -7", "should be 0, as in the segments"),
+    ),
+    "another last time": (
+        _summary(last_ts=10**18),
+        (ABOUT, f"last_ts is {10**18}", "should be 299000, as in the segments"),
+    ),
+    "delays in words": (_summary(delays="abc"), (ABOUT, "delays is 'abc'", "array")),
+    "one delay": (_summary(delays=[1]), (ABOUT, "delays.1 is missing")),
+    "delays that go back": (_summary(delays=[2, 1]), (ABOUT, "delays is (2, 1)", "at the least")),
+    "delays without arrivals": (_summary(delays=[0, 2]), (PART, "'_arrival' is missing")),
+    "codes without texts": (
+        _summary(codes={"a": "x"}),
+        (ABOUT, "codes names 'a'", "codes-a.parquet"),
+    ),
+    "codes of no field": (
+        _summary(codes={"ts": "x"}),
+        (ABOUT, "codes names 'ts'", "join fields of int64 are a"),
+    ),
+    "codes in a list": (_summary(codes=["a"]), (ABOUT, "codes is ['a']", "object")),
+    "fields in a word": (_summary(join_fields="ab"), (ABOUT, "join_fields is 'ab'", "array")),
+    "a join field twice": (
+        _summary(join_fields=["a", "a", "b"]),
+        (ABOUT, "join_fields names 'a' more than once"),
+    ),
+    "an unknown join field": (
+        _summary(join_fields=["a", "c"]),
+        (ABOUT, "join_fields names 'c'", "schema has a, b"),
+    ),
+    "another dtype": (
+        _summary(schema={"a": {"dtype": "int32"}, "b": {"dtype": "float64"}}),
+        (ABOUT, "schema.a.dtype is 'int32'", "'int64' or 'float64'"),
+    ),
+    "a number for a name": (_summary(name=5), (ABOUT, "name is 5", "string")),
+    "no notes": (_summary(notes=None), (ABOUT, "notes is None", "array")),
+    "rows in words": (_summary(rows="many"), (ABOUT, "rows is 'many'")),
     "cut off": (_segment(lambda data: data[:-100]), (PART, "cannot be read")),
     "empty": (_segment(lambda data: b""), (PART, "cannot be read")),
     "flipped bytes": (_segment(_flipped), (PART,)),
