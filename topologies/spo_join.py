@@ -43,7 +43,7 @@ from actors.spo_join.router import Router
 from joins.epochs import MergeThreshold
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.queries.query import JoinQuery
-from joins.queries.windows import read_extent
+from joins.queries.windows import Window, read_extent
 from topologies.actor_graph import ActorGraph
 from topologies.quantities import Duration, Extent
 from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
@@ -51,6 +51,9 @@ from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
 _INTERVAL_NS = 10_000_000
 """Between two messages of a PO-Join PE to the cache, if not set: 50 to 70 tuples at the rates of
 Figure 19, whose differences are of that order."""
+
+_MERGES, _LEAST_MERGED = 20, 64
+"""Merges a window at the most, and tuples of one at the least, where slides are short."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -69,7 +72,9 @@ class SpoJoinParameters:
         PEs of the immutable component.
     merge_threshold
         δ: ``slide`` is W_s, ``slide/pes`` is W_s over the number of PO-Join PEs; or a number of
-        tuples or a time, as the windows are, up to the window's length.
+        tuples or a time, as the windows are, up to the window's length. None is the slide, as in
+        the paper, unless a window has more than 20 of them and is carried: then it is as many
+        slides as leave 20 merges a window, of 64 tuples at least if the window has them.
     mutable
         What predicates find in the mutable component and how it is intersected: ``bits`` are bit
         arrays, ``hash`` lists of ids that go through a hash table.
@@ -100,7 +105,7 @@ class SpoJoinParameters:
     logical_pes: Pes = 2
     permutation_pes: Pes | None = None
     po_join_pes: Pes = 4
-    merge_threshold: Annotated[str, Extent(words=("slide", "slide/pes"))] = "slide"
+    merge_threshold: Annotated[str, Extent(words=("slide", "slide/pes"))] | None = None
     mutable: Literal["bits", "hash"] = "bits"
     immutable: Literal[tuple(SEGMENTS)] = "po_join"  # type: ignore[valid-type]
     threads: Annotated[int, Interval(ge=1, le=64)] = 1
@@ -132,7 +137,7 @@ class SpoJoin(Topology[SpoJoinParameters]):
     def in_miniature(self, parameters: SpoJoinParameters) -> SpoJoinParameters:
         """Return the parameters with a threshold that fits windows of any length."""
         small = super().in_miniature(parameters)
-        fits = small.merge_threshold in ("slide", "slide/pes")
+        fits = small.merge_threshold in (None, "slide", "slide/pes")
         return small if fits else replace(small, merge_threshold="slide")
 
     def assemble(self, job: Job, parameters: SpoJoinParameters) -> ActorGraph:
@@ -229,7 +234,9 @@ def _refuse_contradictions(query: JoinQuery, p: SpoJoinParameters) -> None:
 
 def _threshold(query: JoinQuery, p: SpoJoinParameters) -> MergeThreshold:
     window = query.windows[0]
-    if p.merge_threshold in ("slide", "slide/pes"):
+    if p.merge_threshold is None and p.window_state == "carried":
+        return MergeThreshold(kind=window.kind, length=_merged_slides(window) * window.slide)
+    if p.merge_threshold in (None, "slide", "slide/pes"):
         parts = p.po_join_pes if p.merge_threshold == "slide/pes" else 1
         return MergeThreshold(kind=window.kind, length=window.slide, parts=parts)
     kind, length = read_extent(p.merge_threshold)
@@ -240,6 +247,19 @@ def _threshold(query: JoinQuery, p: SpoJoinParameters) -> MergeThreshold:
             f"{unit} long; 'slide', 'slide/pes' and 1 to {window.length} {unit} are allowed"
         )
     return MergeThreshold(kind=kind, length=length)
+
+
+def _merged_slides(window: Window) -> int:
+    """Return how many slides are merged at once.
+
+    A merge has a message for each array and PE, and until they have come every tuple waits for it:
+    a merge of one tuple takes as long as one of hundreds.
+    """
+    slides = window.length // window.slide
+    if slides <= _MERGES:
+        return 1
+    least = min(slides, -(-_LEAST_MERGED // window.slide)) if window.kind == "count" else 1
+    return max(least, -(-slides // _MERGES))
 
 
 def _window_states(

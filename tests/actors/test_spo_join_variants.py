@@ -98,6 +98,28 @@ def test_any_time_up_to_the_window_is_a_merge_threshold(threshold: str, tmp_path
     assert found.exact, found
 
 
+@pytest.mark.parametrize(
+    "window",
+    [
+        "SLIDE INTERVAL '1' ON '50'",
+        "SLIDE INTERVAL '1' ON '129'",
+        "SLIDE INTERVAL '1 us' ON '60 us'",
+        "SLIDE INTERVAL '100 ns' ON '60 us' PRECISE",
+    ],
+)
+@pytest.mark.parametrize("query", [SELF_JOIN, TWO_WAY])
+def test_short_slides_are_merged_together(query: str, window: str, tmp_path: Path) -> None:
+    """A merge has a dozen messages, and every tuple waits for those that are under way."""
+    reports = {
+        threshold: run(tmp_path / str(threshold), given, query=query.format(window), batch_rows=35)
+        for threshold, given in ((None, {}), ("slide", {"merge_threshold": "slide"}))
+    }
+    for report in reports.values():
+        assert report.verdict.expected > 0
+        assert report.verdict.exact, report.verdict
+    assert reports[None].outcome.messages < reports["slide"].outcome.messages / 2
+
+
 def test_threads_shorten_the_service_and_change_nothing_else(tmp_path: Path) -> None:
     query = SELF_JOIN.format("SLIDE INTERVAL '100' ON '800'")
     verdicts, busy_ns = [], []
