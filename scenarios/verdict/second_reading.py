@@ -25,13 +25,17 @@ from joins.queries.query import JoinQuery, Predicate
 from joins.queries.windows import StreamWindows, Window
 from scenarios.verdict.verdict import CheckResult
 
-_STRING = re.compile(r"'([^']*)'")
+_PIECE = re.compile(
+    r"""(?P<name>"[^"]*")|'(?P<quantity>[^']*)'|\b(?P<window>WINDOW)\b""", re.IGNORECASE
+)
+"""What is not for sqlglot as it stands: quantities, and the word before the windows. A name in
+quotes is matched too, so that nothing inside it is taken for either."""
+_WINDOWS_BEGIN = "\0"
 _WINDOW = re.compile(
     r"(?P<stream>\w+)?\s*\bAS\s*\(\s*SLIDE\s+INTERVAL\s+'(?P<slide>[^']*)'\s+ON\s+'(?P<length>[^']*)'"
     r"\s*(?P<precise>PRECISE)?\s*\)",
     re.IGNORECASE,
 )
-_WINDOW_BEGINS = re.compile(r"\bWINDOW\b", re.IGNORECASE)
 _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.LT: np.less,
     exp.LTE: np.less_equal,
@@ -40,16 +44,13 @@ _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.EQ: np.equal,
     exp.NEQ: np.not_equal,
 }
-_NS = {
-    "NANOSECOND": 1,
-    "MICROSECOND": 10**3,
-    "MILLISECOND": 10**6,
-    "SECOND": 10**9,
-    "MIN": 60 * 10**9,
-    "MINUTE": 60 * 10**9,
-    "HOUR": 3_600 * 10**9,
-    "DAY": 86_400 * 10**9,
-}
+_QUANTITY = re.compile(
+    r"(?P<number>[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)\s*"
+    r"((?P<prefix>[numkµμ]?)(s|sec|seconds?)|(?P<unit>min|minutes?|hr|hours?|day|days))"
+)
+_PREFIX = {"n": -9, "u": -6, "µ": -6, "μ": -6, "m": -3, "": 0, "k": 3}
+_SECONDS = {"m": 60, "h": 3_600, "d": 86_400}
+"""By the first letter of a unit that is longer than a second."""
 
 Column = tuple[str, str, int]
 """Stream, field, and in a self join which tuple it is of: 1 for the newer, 2 for the earlier."""
@@ -97,11 +98,18 @@ def check_reading(text: str, bound: Mapping[str, str], query: JoinQuery) -> Chec
 
 def read_again(text: str, bound: Mapping[str, str]) -> Reading:
     """Read *text* with sqlglot, its clause of windows apart, which is no SQL."""
-    strings = [found.group(1).strip() for found in _STRING.finditer(text)]
-    # Quantities go by number: sqlglot would take those of intervals apart.
-    numbers = iter(range(len(strings)))
-    masked = _STRING.sub(lambda _: f"'{next(numbers)}'", text.strip().rstrip(";"))
-    select, *windows = _WINDOW_BEGINS.split(masked)
+    quantities: list[str] = []
+
+    def masked(found: re.Match[str]) -> str:
+        if found["name"]:
+            return found["name"]
+        if found["window"]:
+            return _WINDOWS_BEGIN
+        # Quantities go by number: sqlglot would take those of intervals apart.
+        quantities.append(found["quantity"].strip())
+        return f"'{len(quantities) - 1}'"
+
+    select, *windows = _PIECE.sub(masked, text.strip().rstrip(";")).split(_WINDOWS_BEGIN)
     tree = sqlglot.parse_one(select)
     if not isinstance(tree, exp.Select) or len(windows) > 1 or tree.args.get("where") is None:
         raise _UnreadableError("it is no SELECT with a WHERE and at most one WINDOW")
@@ -109,7 +117,7 @@ def read_again(text: str, bound: Mapping[str, str]) -> Reading:
     reading = Reading(streams=streams, predicates=[], extents=[])
 
     def extent(number: str) -> int:
-        spelt = strings[int(number)]
+        spelt = quantities[int(number)]
         return _quantity(bound.get(spelt, spelt))
 
     for clause in windows:
@@ -188,12 +196,16 @@ def _quantity(text: str) -> int:
     """Return a number of tuples, or a time in nanoseconds."""
     if text.isdigit():
         return int(text)
-    text = text.replace("µ", "u").replace("μ", "u")
-    interval = sqlglot.parse_one(f"SELECT INTERVAL '{text}'").expressions[0]
-    unit = interval.unit.name.removesuffix("S") if interval.unit else ""
-    if unit not in _NS:
-        raise _UnreadableError(f"{text!r} is no quantity with a unit of SQL")
-    return round(Decimal(interval.this.name) * _NS[unit])
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        raise _UnreadableError(f"{text!r} is no number of tuples and no time")
+    try:
+        number = Decimal(found["number"])
+    except ArithmeticError:
+        raise _UnreadableError(f"{text!r} has too many digits in its exponent") from None
+    if found["unit"]:
+        return round(number * _SECONDS[found["unit"][0]] * 10**9)
+    return round(number.scaleb(_PREFIX[found["prefix"]] + 9))
 
 
 def _interval(

@@ -18,7 +18,9 @@ from scenarios.worlds.drawing import draw_interval_query, draw_multiway_query, d
 from tests.drawn import drawn
 
 SPELT = ["<", "<=", ">", ">=", "=", "!=", "<>"]
-NAMES = st.sampled_from(["x", "y", "Fare_Amount", "key", '"two words"', "ts"])
+NAMES = st.sampled_from(
+    ["x", "y", "Fare_Amount", "key", "ts", '"two words"', '"WINDOW"', '"the driver\'s"']
+)
 
 
 @st.composite
@@ -46,7 +48,7 @@ def texts(draw: st.DrawFn) -> str:
 
     predicates = [predicate() for _ in range(draw(st.integers(1, 4)))]
     joined = f"{space}{word('and')} ".join(predicates)
-    unit = draw(st.sampled_from(["", " ms", " min", " hours", " µs"]))
+    unit = draw(st.sampled_from(["", " ms", " min", " hours", " µs", " sec", "msec", "e3 ms"]))
     slide, times = draw(st.integers(1, 9)), draw(st.integers(1, 9))
     precise = " PRECISE" if unit and draw(st.booleans()) else ""
     return (
@@ -126,3 +128,27 @@ def test_a_text_that_the_second_parser_does_not_take_is_unknown() -> None:
     check = check_reading("SELECT FROM", {}, parse_query(TEXT).bind(W="100"))
     assert check.passed is None
     assert "could not be read a second time" in check.detail
+
+
+@pytest.mark.parametrize(
+    "spelt", ["10 sec", "10 msec", "1e3 ms", "1.5e-3 sec", "2 hr", "3 ks", "1e-30 s"]
+)
+def test_quantities_are_read_as_they_may_be_spelt(spelt: str) -> None:
+    text = f"SELECT * FROM R, S WHERE S.ts BETWEEN R.ts - INTERVAL '{spelt}' AND R.ts"
+    assert check_reading(text, {}, parse_query(text)).passed is True
+    other = text.replace(spelt, "4 ms")
+    assert check_reading(text, {}, parse_query(other)).passed is False
+
+
+@pytest.mark.parametrize("name", ["WINDOW", "the window of", "driver's", "'10'", "'a' WINDOW 'b'"])
+def test_names_in_quotes_may_have_what_is_read_apart(name: str) -> None:
+    text = TEXT.replace("R.x", f'R."{name}"')
+    check = check_reading(text, {"W": "100"}, parse_query(text).bind(W="100"))
+    assert check.passed is True, check.detail
+    check = check_reading(text, {"W": "100"}, parse_query(TEXT).bind(W="100"))
+    assert check.passed is False
+
+
+def test_a_number_that_is_too_much_for_the_second_parser_is_unknown() -> None:
+    text = f"SELECT * FROM R, S WHERE S.ts BETWEEN R.ts - INTERVAL '1e-{'9' * 40} s' AND R.ts"
+    assert check_reading(text, {}, parse_query(text)).passed is None
