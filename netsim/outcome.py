@@ -53,6 +53,11 @@ class Recovered:
     snapshots: int
     snapshot_bytes: int
 
+    @property
+    def weakens(self) -> bool:
+        """Whether results may differ: an actor crashed, and they need not come exactly once."""
+        return self.crashes > 0 and self.guarantee != "exactly_once"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from quantiphy import Quantity
 
 VERDICT_WORDS: dict[bool | None, str] = {True: "PASS", False: "FAIL", None: "UNKNOWN"}
-"""What a verdict, or one of its checks, is called; None where nothing was tested."""
+"""What a verdict, or one of its checks, is called; None where nobody can say."""
 
 NO_VALUE = "–"
 

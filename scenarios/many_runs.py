@@ -40,7 +40,7 @@ class RunResult:
     record
         What came out (see `measures`); empty when it failed.
     passed
-        The verdict; None when nothing was tested, or when it failed.
+        The verdict; None when it is unknown, or when the run failed.
     claims_exact
         Whether the system claims to be exact.
     failure
@@ -52,6 +52,12 @@ class RunResult:
     passed: bool | None = None
     claims_exact: bool = True
     failure: str | None = None
+
+    @property
+    def is_only_measured(self) -> bool:
+        """Whether it promised nothing of its pairs, and they differ: nothing to pass or fail."""
+        verdict = self.record.get("verdict")
+        return bool(verdict and not verdict["exact"] and self.passed is None)
 
 
 class Preparation:

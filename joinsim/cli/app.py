@@ -34,8 +34,8 @@ class Grouped(TyperGroup):
 app = typer.Typer(
     name="joinsim",
     help="A laboratory for distributed stream joins.\n\n"
-    "Exit codes: 0 the verdict is pass, 1 fail, 2 unknown (nothing was tested), "
-    "3 no verdict (bad input or a crash).",
+    "Exit codes: 0 the verdict is pass, 1 fail, 2 unknown (nothing was tested, or pairs differ "
+    "in a run that claims nothing of them), 3 no verdict (bad input or a crash).",
     no_args_is_help=True,
     cls=Grouped,
     pretty_exceptions_enable=False,

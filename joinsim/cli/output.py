@@ -36,8 +36,12 @@ def exit_code(passed: bool | None) -> int:
 
 
 def worst_exit_code(results: Iterable[RunResult]) -> int:
-    """Return the worst of several runs' exit codes; unknown when there is none."""
-    codes = (EXIT_STOPPED if one.failure else exit_code(one.passed) for one in results)
+    """Return the worst of several runs' exit codes; unknown when there is none.
+
+    Runs that claim nothing and are not exact are measured beside those that do: they are left out.
+    """
+    judged = (one for one in results if not one.is_only_measured)
+    codes = (EXIT_STOPPED if one.failure else exit_code(one.passed) for one in judged)
     return max(codes, key=_FROM_BEST.index, default=EXIT_UNKNOWN)
 
 

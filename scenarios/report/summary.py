@@ -42,8 +42,12 @@ def describe_verdict(verdict: Verdict) -> str:
     else:
         listed = ", ".join(f"{count:,} {kind}" for count, kind in errors if count)
         text = f"{verdict.expected:,} pairs were expected, {verdict.produced:,} came out: {listed}."
-    if not verdict.claims_exact:
-        text += " This system makes no claim to exactness."
+    if not verdict.claims_exact and not verdict.exact:
+        text += (
+            " The run promised less than exactness, and kept that promise."
+            if verdict.as_promised
+            else " The run makes no claim to exactness: whether it should differ so is unknown."
+        )
     failed = [check.name for check in verdict.checks if check.passed is False]
     if failed:
         text += f" Failed: {', '.join(failed)}."

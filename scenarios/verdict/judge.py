@@ -27,7 +27,8 @@ def judge(
 ) -> tuple[Verdict, LatencyHistogram]:
     """Return the verdict on the run in *directory*, and the latencies of its tuples in ns.
 
-    A topology that claims exactness fails when a pair differs; one that does not is measured.
+    A topology that claims exactness fails when a pair differs; of one that does not it is then
+    unknown whether it is right.
     *pairs_directory* is called when pairs are needed that the run did not write. *ahead* is what
     the oracle has begun to work out.
     """
@@ -37,7 +38,7 @@ def judge(
     trace = directory / "trace.parquet"
     lateness = check_lateness(plan.files, plan.feeding, directory)
     recovered = outcome.recovered
-    weaker = bool(recovered and recovered.crashes and recovered.guarantee != "exactly_once")
+    weaker = bool(recovered and recovered.weakens)
     claims_exact = plan.topology.claims_exact(plan.parameters)
     found = compare(plan, directory, pairs_directory, late=lateness.late, again=weaker, ahead=ahead)
     numbers = arrival_numbers(found.offenders, plan.files, plan.feeding.disorder)
@@ -71,6 +72,7 @@ def judge(
     ]
     if recovered:
         verdict.checks.append(_recovery(verdict, recovered, claims_exact=claims_exact))
+        verdict.as_promised = verdict.checks[-1].passed is True
     return verdict, found.latencies
 
 
@@ -81,23 +83,38 @@ def _oracle(verdict: Verdict) -> CheckResult:
     )
     if not verdict.tested:
         return CheckResult(name="oracle", passed=None, detail="no pair was expected, none produced")
-    if not verdict.claims_exact:
-        return CheckResult(name="oracle", passed=None, detail=f"{detail} (no claim to exactness)")
+    if not verdict.claims_exact and not verdict.exact:
+        detail += "; the run does not claim to be exact, so this alone is neither right nor wrong"
+        return CheckResult(name="oracle", passed=None, detail=detail)
     return CheckResult(name="oracle", passed=verdict.exact, detail=detail)
 
 
 def _recovery(verdict: Verdict, recovered: Recovered, *, claims_exact: bool) -> CheckResult:
-    """Check what the guarantee promises of a system that claims exactness."""
+    """Check what the guarantee promises of a system that claims exactness.
+
+    Without recovery an actor forgets what it knew, also how many tuples it has seen: a window that
+    counts them is then too long for a while, and a result may come from two actors. So pairs may
+    be missing, expired or duplicate; a pair that does not satisfy the query is no crash's fault.
+    """
     detail = (
         f"{recovered.guarantee.replace('_', ' ')}: {recovered.crashes:,} crashes, "
         f"{recovered.restarts:,} restarts, {recovered.snapshots:,} snapshots; "
         f"{verdict.missing:,} missing, {verdict.duplicate:,} duplicate, "
         f"{verdict.spurious:,} spurious"
     )
-    passed = None
-    if recovered.crashes and claims_exact and recovered.guarantee != "none":
-        at_least_once = not (verdict.missing or verdict.spurious)
-        passed = at_least_once if recovered.guarantee == "at_least_once" else verdict.exact
+    if verdict.inconsistent:
+        detail += f"; {verdict.inconsistent:,} tuples reported with other pairs than are listed"
+    passed: bool | None = None
+    if not recovered.crashes or not claims_exact:
+        pass
+    elif recovered.guarantee == "exactly_once":
+        passed = verdict.exact
+    elif recovered.guarantee == "at_least_once":
+        passed = not (verdict.missing or verdict.spurious or verdict.inconsistent)
+    elif verdict.wrong or verdict.inconsistent:
+        passed = False
+    elif not verdict.exact:
+        detail += "; nothing is promised but that every pair satisfies the query"
     return CheckResult(name="recovery", passed=passed, detail=detail)
 
 
@@ -117,6 +134,9 @@ def _rows(found: PairDifferences) -> CheckResult:
 
 
 def _pairs(found: PairDifferences) -> CheckResult:
+    if not found.listed and found.inconsistent:
+        detail = f"{found.inconsistent:,} tuples were reported with other pairs than a replay lists"
+        return CheckResult(name="pairs", passed=False, detail=detail)
     if not found.listed:
         return CheckResult(
             name="pairs",

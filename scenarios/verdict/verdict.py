@@ -45,7 +45,8 @@ class PairCounts:
     ``spurious`` counts pairs that should not be there: ``expired`` ones satisfy the query but lie
     outside the window, ``wrong`` ones do not satisfy it; ``invented`` ones, of the wrong, are of a
     probing tuple or a stream that does not exist. ``inconsistent`` tuples were reported with other
-    pairs than were listed. ``differing_tuples`` counts the probing tuples with a pair that differs.
+    pairs than were listed, by the run or, where it lists none, by its replay. ``differing_tuples``
+    counts the probing tuples with a pair that differs.
     """
 
     expected: int = 0
@@ -68,11 +69,13 @@ class PairCounts:
 class Verdict(PairCounts):
     """What came out, against what should have.
 
-    ``claims_exact`` is what the topology says of itself. ``late`` tuples were dropped by a
-    watermark.
+    ``claims_exact`` is what the topology says of itself. Where a run promised less, ``as_promised``
+    says that all that differs is what it may differ in: results that came again after a crash.
+    ``late`` tuples were dropped by a watermark.
     """
 
     claims_exact: bool
+    as_promised: bool = False
     late: int = 0
     checks: list[CheckResult] = field(default_factory=list)
     offenders: list[Offender] = field(default_factory=list)
@@ -90,13 +93,14 @@ class Verdict(PairCounts):
 
     @property
     def passed(self) -> bool | None:
-        """Whether every check that tested something passed; None when exactness was not tested.
+        """Whether every check that tested something passed, and the pairs are as was promised.
 
-        A topology that does not claim exactness passes on its other checks.
+        None when no pair was there to test, and when pairs differ in a run that promised nothing
+        of them: nobody can say whether they differ as they should.
         """
         if any(check.passed is False for check in self.checks):
             return False
-        return True if self.tested or not self.claims_exact else None
+        return True if self.tested and (self.exact or self.as_promised) else None
 
     @property
     def tested(self) -> bool:

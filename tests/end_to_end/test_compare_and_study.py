@@ -129,6 +129,23 @@ def test_a_sweep_has_an_interval_for_each_point(
     assert (wrong.code, "there is no such key" in wrong.err) == (3, True)
 
 
+def test_a_variant_that_claims_nothing_is_unknown_alone_and_measured_beside_others(
+    joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    fed = ("--set", "feeding.batch_rows=5", "--set", "feeding.rate_tps=50000")
+    words = (QUERY, "--data", prepared, "--topology", "spo_join", *fed)
+    alone = joinsim("run", "--query", *words, "--set", "hash_table=false", "--out", "alone")
+    assert alone.code == 2, alone.err
+    assert "verdict UNKNOWN (not exact)" in alone.out
+    assert "does not claim to be exact" in " ".join(alone.out.split())
+    both = joinsim("sweep", *words, "--over", "hash_table=true,false", "--out", "both", "--json")
+    assert both.code == 0, both.err
+    assert [point["passed"] for point in both.json["points"]] == [True, None]
+    assert "not exact (no claim)" in (tmp_path / "both" / "study.html").read_text()
+    only = joinsim("sweep", *words, "--over", "hash_table=false", "--out", "only", "--json")
+    assert only.code == 2, only.err
+
+
 def test_an_advice_can_be_run(joinsim: Command, prepared: Path, tmp_path: Path) -> None:
     words = ["advise", QUERY, "--data", prepared, "--topologies", "split_join,nested_loop"]
     said = joinsim(*words, "--machines", "3", "--seeds", "1", "--out", "out", "--json")

@@ -1,0 +1,112 @@
+"""Runs that promise less than exactness are held to that, and those that promise nothing to none.
+
+After a crash results may come again, or be lost; an approximate run leaves some out; variants that
+their paper shows to be wrong claim nothing.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from scenarios.verdict import Verdict
+from tests.scenarios.verdict.broken import (
+    Break,
+    first_of_all,
+    neighbours,
+    on_matches,
+    undercounted,
+)
+from tests.scenarios.verdict.test_mutants import INTERVAL, LATE, SELF, SMALL, Ordinary
+
+
+def crashing(guarantee: str) -> Ordinary:
+    """Return a run of which a PE crashes."""
+    crash = {"kind": "crash", "actor": "joiner.1", "start": "1 ms", "end": "1200 us"}
+    recovery = {"guarantee": guarantee, "interval": "500 us"}
+    return Ordinary(
+        "split_join",
+        feeding=SMALL | {"rate_tps": 100_000},
+        parameters={"faults": [crash], "recovery": recovery},
+    )
+
+
+UNCLAIMED = {
+    "without a hash table": Ordinary(
+        "spo_join", SELF, {"batch_rows": 5, "rate_tps": 50_000}, {"hash_table": False}
+    ),
+    "naive collectors": Ordinary("dp_oij", INTERVAL, LATE, {"collector": "naive"}),
+}
+
+
+def failed(verdict: Verdict) -> list[str]:
+    return [check.name for check in verdict.checks if check.passed is False]
+
+
+def detail(verdict: Verdict, name: str) -> str:
+    return next(check.detail for check in verdict.checks if check.name == name)
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_at_least_once_may_repeat(pairs: bool) -> None:
+    verdict = crashing("at_least_once").run(pairs=pairs).verdict
+    assert verdict.duplicate > 100
+    assert verdict.passed is True, verdict.checks
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_without_recovery_pairs_that_are_missing_prove_nothing(pairs: bool) -> None:
+    verdict = crashing("none").run(pairs=pairs).verdict
+    assert verdict.missing > 0
+    assert verdict.spurious == verdict.duplicate == 0
+    assert verdict.passed is None
+    assert "nothing is promised" in detail(verdict, "recovery")
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once", "none"])
+@pytest.mark.parametrize(
+    ("breaks", "pairs"),
+    [(on_matches(neighbours), True), (on_matches(undercounted), False)],
+    ids=["neighbours", "counts"],
+)
+def test_no_crash_makes_pairs_that_do_not_satisfy_the_query_or_sums_of_other_pairs(
+    guarantee: str, breaks: Break, pairs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks(monkeypatch)
+    verdict = crashing(guarantee).run(pairs=pairs).verdict
+    assert verdict.passed is False, verdict.checks
+    assert "recovery" in failed(verdict)
+    if not pairs:
+        assert verdict.inconsistent == verdict.differing_tuples > 100
+        assert "pairs" in failed(verdict)
+
+
+def test_at_least_once_may_not_lose(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_matches(first_of_all(0))(monkeypatch)
+    assert failed(crashing("at_least_once").run().verdict) == ["recovery"]
+
+
+@pytest.mark.parametrize("name", UNCLAIMED)
+@pytest.mark.parametrize("breaks", [on_matches(neighbours), on_matches(first_of_all(0))])
+def test_what_claims_nothing_and_is_not_exact_is_unknown(
+    name: str, breaks: Break, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks(monkeypatch)
+    verdict = UNCLAIMED[name].run().verdict
+    assert not verdict.exact
+    assert verdict.passed is None, verdict.checks
+    assert "does not claim to be exact" in detail(verdict, "oracle")
+
+
+def test_what_claims_nothing_and_is_exact_passes() -> None:
+    verdict = UNCLAIMED["naive collectors"].run().verdict
+    assert verdict.exact
+    assert not verdict.claims_exact
+    assert verdict.passed is True, verdict.checks
+
+
+def test_what_claims_nothing_still_reports_the_pairs_that_it_lists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    on_matches(undercounted)(monkeypatch)
+    verdict = UNCLAIMED["without a hash table"].run(pairs=False).verdict
+    assert failed(verdict) == ["pairs"]
