@@ -159,6 +159,7 @@ class Semijoin(Topology[SemijoinParameters]):
         return Approximation(
             kept=tuple(TupleSample(field=name, values=values) for name in shared_fields(query)),
             byte_budget=parameters.byte_budget,
+            exact=parameters.punctuated,
         )
 
     def in_miniature(self, parameters: SemijoinParameters) -> SemijoinParameters:

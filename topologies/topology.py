@@ -112,10 +112,13 @@ class Approximation:
         Which tuples of each stream it keeps; a result stays with the probability of its value.
     byte_budget
         Most bytes a second that any link may carry, both ways together, on average; None for any.
+    exact
+        Whether it claims exactly the results of what it keeps.
     """
 
     kept: tuple[TupleSample, ...]
     byte_budget: int | None
+    exact: bool = True
 
 
 class Topology(ABC, Generic[P]):

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 from actors.feed import StreamData
 from actors.result_files import summary_path
 from actors.source import NS_PER_S
-from joins.semijoins.value_sample import TupleSample
+from joins.hashing import mix
+from joins.semijoins.value_sample import TupleSample, ValueSample
 from netsim.outcome import Outcome
 from scenarios.verdict.verdict import CheckResult, Verdict
 from topologies.topology import Approximation
@@ -33,6 +34,8 @@ class Approximated:
         The busiest link, by its two sites, and its bytes a second on average over the run.
     byte_budget
         Most that any link may carry; None for any.
+    exact
+        Whether exactly the results of what is kept were promised.
     """
 
     stated_recall: float | None
@@ -41,22 +44,25 @@ class Approximated:
     link: str
     link_bytes_ps: float
     byte_budget: int | None
+    exact: bool
 
     def checks(self, verdict: Verdict) -> list[CheckResult]:
-        """Return that nothing is wrong but what is missing, and that links kept to the budget."""
+        """Return that the results are those of what is kept, and that links kept to the budget."""
         stated = (
             "nothing was found to state a recall from"
             if self.stated_recall is None or self.standard_error is None
             else f"recall {self.stated_recall:.3f} ± {self.standard_error:.3f} stated"
         )
         true = "" if self.recall is None else f", {self.recall:.3f} true"
-        found = [
-            CheckResult(
-                name="sample",
-                passed=not (verdict.spurious or verdict.duplicate) if verdict.tested else None,
-                detail=f"{stated}{true}; {verdict.spurious + verdict.duplicate:,} results too many",
-            )
-        ]
+        too_many = verdict.spurious + verdict.duplicate
+        passed: bool | None = not (verdict.off_sample or too_many)
+        if not verdict.tested or (verdict.off_sample and not too_many and not self.exact):
+            passed = None
+        detail = (
+            f"{stated}{true}; {too_many:,} results too many, {verdict.off_sample:,} tuples without "
+            "just the results of what is kept"
+        )
+        found = [CheckResult(name="sample", passed=passed, detail=detail)]
         if self.byte_budget is not None:
             sent = f"{self.link_bytes_ps:,.0f} of {self.byte_budget:,} bytes a second"
             within = self.link_bytes_ps <= self.byte_budget
@@ -79,6 +85,7 @@ def approximated(
     """Return the figures of the run in *directory*, whose actors are where *placement* says."""
     stated, error = _stated_recall(approximation.kept, files, directory)
     right = verdict.produced - verdict.duplicate - verdict.spurious
+    recovered = outcome.recovered
     link, nbytes = _busiest_link(directory / "trace.parquet", placement)
     return Approximated(
         stated_recall=stated,
@@ -87,7 +94,28 @@ def approximated(
         link=link,
         link_bytes_ps=nbytes * NS_PER_S / max(outcome.virtual_ns, 1),
         byte_budget=approximation.byte_budget,
+        exact=approximation.exact and not (recovered and recovered.weakens),
     )
+
+
+def kept_tuples(kept: Sequence[TupleSample], files: Sequence[StreamData]) -> list[np.ndarray]:
+    """Return per stream which tuples have a value that is kept, bool."""
+    masks = []
+    for sample, file in zip(kept, files, strict=True):
+        parts = [_is_kept(sample.values, batch.fields[sample.field]) for batch in file.batches()]
+        masks.append(np.concatenate([np.empty(0, np.bool_), *parts]))
+    return masks
+
+
+def _is_kept(sample: ValueSample, values: np.ndarray) -> np.ndarray:
+    """Return which values *sample* keeps, as it is defined and not as operators work it out.
+
+    A value's random number is the hash of its bits, those of a negative one without sign, negated.
+    """
+    magnitude = np.abs(values.astype(np.float64)).view(np.int64)
+    drawn = (mix(np.where(values < 0, -magnitude, magnitude)) >> np.uint64(11)) / 2**53
+    chosen = (drawn < sample.share) & ~np.isin(values, sample.never)
+    return chosen | np.isin(values, sample.always)
 
 
 def _stated_recall(

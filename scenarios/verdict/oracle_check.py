@@ -7,7 +7,7 @@ is on disk. A row of a tuple that does not exist is read too: what it claims is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -26,6 +26,7 @@ from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from scenarios.plan import Plan
 from scenarios.results import LatencyHistogram, ListedPairs, Summaries
+from scenarios.verdict.approximation import kept_tuples
 from scenarios.verdict.expectation import CHUNK_ROWS, Expectation, expected_sums
 from scenarios.verdict.verdict import OFFENDERS_NAMED, Offender, PairCounts
 
@@ -100,7 +101,9 @@ def compare(
         sums = expected_sums(plan.query, plan.files, late)
     else:
         sums = ahead.sums()
-    differing, strays = _compare_sums(plan, directory, late, differences, sums)
+    approximation = plan.topology.approximation(plan.query, plan.parameters)
+    kept = kept_tuples(approximation.kept, plan.files) if approximation else None
+    differing, strays = _compare_sums(plan, directory, late, kept, differences, sums)
     differences.differing_tuples = sum(len(one.ids) for one in differing)
     if differences.differing_tuples:
         _compare_pairs(plan, pairs_directory(), late, differing, differences, again=again)
@@ -116,6 +119,7 @@ def _compare_sums(
     plan: Plan,
     directory: Path,
     late: tuple[np.ndarray, ...],
+    kept: Sequence[np.ndarray] | None,
     differences: PairDifferences,
     sums: Iterable[Matches],
 ) -> tuple[list[_Differing], list[tuple[int, ...]]]:
@@ -151,6 +155,11 @@ def _compare_sums(
         if late and len(late[stream]):
             answered = expected.probe_id[count > 0]
             differences.answered_late += int(np.isin(answered, late[stream]).sum())
+        if kept:
+            # All tuples of a result have one value: with the probing tuple the result is kept.
+            here = kept[stream][expected.probe_id]
+            off = (count != expected.count * here) | (fingerprint != expected.fingerprint * here)
+            differences.off_sample += int(off.sum())
         unlike = (count != expected.count) | (fingerprint != expected.fingerprint)
         differing[stream].append(
             _Differing(expected.probe_id[unlike], count[unlike], fingerprint[unlike])

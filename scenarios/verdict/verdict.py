@@ -46,7 +46,8 @@ class PairCounts:
     outside the window, ``wrong`` ones do not satisfy it; ``invented`` ones, of the wrong, are of a
     probing tuple or a stream that does not exist. ``inconsistent`` tuples were reported with other
     pairs than were listed, by the run or, where it lists none, by its replay. ``differing_tuples``
-    counts the probing tuples with a pair that differs.
+    counts the probing tuples with a pair that differs; ``off_sample``, in an approximate run, those
+    that have not just the pairs of what it keeps.
     """
 
     expected: int = 0
@@ -58,6 +59,7 @@ class PairCounts:
     invented: int = 0
     inconsistent: int = 0
     differing_tuples: int = 0
+    off_sample: int = 0
 
     @property
     def spurious(self) -> int:
@@ -70,7 +72,8 @@ class Verdict(PairCounts):
     """What came out, against what should have.
 
     ``claims_exact`` is what the topology says of itself. Where a run promised less, ``as_promised``
-    says that all that differs is what it may differ in: results that came again after a crash.
+    says that all that differs is what it may differ in: results that came again after a crash, or
+    that an approximate run leaves out.
     ``late`` tuples were dropped by a watermark.
     """
 

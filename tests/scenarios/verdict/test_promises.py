@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import pytest
 
+from joins.semijoins.value_sample import ValueSample
 from scenarios.verdict import Verdict
 from tests.scenarios.verdict.broken import (
     Break,
+    every,
     first_of_all,
     neighbours,
     on_matches,
     undercounted,
+    wrapped,
 )
-from tests.scenarios.verdict.test_mutants import INTERVAL, LATE, SELF, SMALL, Ordinary
+from tests.scenarios.verdict.test_mutants import INTERVAL, LATE, SELF, SMALL, THREE, Ordinary
 
 
 def crashing(guarantee: str) -> Ordinary:
@@ -44,6 +47,11 @@ def failed(verdict: Verdict) -> list[str]:
 
 def detail(verdict: Verdict, name: str) -> str:
     return next(check.detail for check in verdict.checks if check.name == name)
+
+
+APPROXIMATE = Ordinary(
+    "semijoin", THREE.replace("B.x = C.x", "B.k = C.k"), parameters={"kept": {"share": 0.5}}
+)
 
 
 @pytest.mark.parametrize("pairs", [True, False])
@@ -110,3 +118,31 @@ def test_what_claims_nothing_still_reports_the_pairs_that_it_lists(
     on_matches(undercounted)(monkeypatch)
     verdict = UNCLAIMED["without a hash table"].run(pairs=False).verdict
     assert failed(verdict) == ["pairs"]
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_an_approximate_run_passes_with_just_what_it_keeps(pairs: bool) -> None:
+    verdict = APPROXIMATE.run(pairs=pairs).verdict
+    assert 0 < verdict.produced < verdict.expected
+    assert verdict.off_sample == 0
+    assert verdict.passed is True, verdict.checks
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [
+        on_matches(every(10)),
+        on_matches(first_of_all(0)),
+        on_matches(every(10**9)),
+        wrapped(ValueSample, "contains", lambda original, self, values: original(self, values + 1)),
+        wrapped(ValueSample, "contains", lambda original, self, values: values == values),
+    ],
+    ids=["nine in ten lost", "one lost", "one a message left", "other values kept", "all kept"],
+)
+def test_an_approximate_run_gives_all_that_it_keeps_and_no_more(
+    breaks: Break, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks(monkeypatch)
+    verdict = APPROXIMATE.run().verdict
+    assert verdict.off_sample > 0
+    assert failed(verdict) == ["sample"]
