@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.result_files import id_columns, part_files
+from joins.errors import DataError
 from joins.hashing import mix_rows
 from joins.tuple_sums import Sums, TupleSums
 
@@ -38,9 +39,13 @@ class RowGroups:
     """
 
     def __init__(self, path: Path, columns: Sequence[str], ordered: Sequence[str]) -> None:
-        self._files = [pq.ParquetFile(part) for part in part_files(path)]
+        self._paths = part_files(path)
+        self._files = [pq.ParquetFile(part) for part in self._paths]
         self._columns = list(columns)
-        self._least = [[_least_to_come(file, name) for name in ordered] for file in self._files]
+        self._least = [
+            [_least_to_come(part, file, name) for name in ordered]
+            for part, file in zip(self._paths, self._files, strict=True)
+        ]
         self._next = [0] * len(self._files)
         self.rows = sum(file.metadata.num_rows for file in self._files)
 
@@ -49,12 +54,18 @@ class RowGroups:
 
         *place* says which of the ordered columns that is about. None: there is no such group; for
         a *stop* of None, there is none at all.
+
+        Raise :exc:`DataError` naming a file with missing values.
         """
         for number, (file, least) in enumerate(zip(self._files, self._least, strict=True)):
             group = self._next[number]
             if group < len(least[place]) and (stop is None or least[place][group] < stop):
                 self._next[number] += 1
-                return file.read_row_group(group, columns=self._columns, use_threads=False)
+                table = file.read_row_group(group, columns=self._columns, use_threads=False)
+                for name in self._columns:
+                    if table[name].null_count:
+                        raise _missing_values(self._paths[number], name)
+                return table
         return None
 
     def close(self) -> None:
@@ -63,13 +74,21 @@ class RowGroups:
             file.close()
 
 
-def _least_to_come(file: pq.ParquetFile, name: str) -> list[int]:
+def _missing_values(path: Path, column: str) -> DataError:
+    return DataError(
+        f"{path}: column {column} has missing values, which no run writes; run it again"
+    )
+
+
+def _least_to_come(path: Path, file: pq.ParquetFile, name: str) -> list[int]:
     """Return for each row group the smallest value of a column in it or any later one."""
     column = file.schema_arrow.get_field_index(name)
-    least = [
-        file.metadata.row_group(group).column(column).statistics.min
-        for group in range(file.metadata.num_row_groups)
-    ]
+    least = []
+    for group in range(file.metadata.num_row_groups):
+        statistics = file.metadata.row_group(group).column(column).statistics
+        if statistics is None or (statistics.min is None and statistics.null_count):
+            raise _missing_values(path, name)
+        least.append(statistics.min)
     for group in reversed(range(len(least) - 1)):
         least[group] = min(least[group], least[group + 1])
     return least
@@ -84,18 +103,24 @@ class Summaries:
         Of the reports (`actors.result_files.summary_path`).
     tuples
         How many tuples of the stream may have any, the first ones.
+    actors
+        How many actors there are; None for any number.
 
     Attributes
     ----------
     sums
         Has the rows read so far that belong to no such tuple (``stray_rows``), and the pairs that
         they claim (``stray_pairs``).
+    odd_rows
+        Rows read so far whose sender is none of the actors, or whose latency is negative.
     """
 
-    def __init__(self, path: Path, tuples: int) -> None:
-        columns = ["probe_id", "count", "fingerprint", "latency_ns"]
+    def __init__(self, path: Path, tuples: int, actors: int | None = None) -> None:
+        columns = ["probe_id", "count", "fingerprint", "latency_ns", "sender"]
         self._groups = RowGroups(path, columns, columns[:1])
+        self._actors = actors
         self.sums = TupleSums(tuples)
+        self.odd_rows = 0
 
     def take(self, stop: int) -> Sums:
         """Return what was reported of the tuples from the last *stop* to this, latest latency."""
@@ -109,7 +134,14 @@ class Summaries:
 
     def _read(self, stop: int | None) -> None:
         while (group := self._groups.take(stop)) is not None:
-            self.sums.add(*(column.to_numpy() for column in group.columns))
+            probe_id, count, fingerprint, latency, sender = (
+                column.to_numpy() for column in group.columns
+            )
+            self.sums.add(probe_id, count, fingerprint, latency)
+            odd = (sender < 0) | (latency < 0)
+            if self._actors is not None:
+                odd |= sender >= self._actors
+            self.odd_rows += int(odd.sum())
 
 
 class ListedPairs:

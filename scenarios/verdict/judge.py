@@ -12,10 +12,16 @@ from netsim.outcome import Outcome, Recovered
 from scenarios.plan import Plan
 from scenarios.results import LatencyHistogram
 from scenarios.verdict.expectation import Expectation
+from scenarios.verdict.file_checks import check_files, require_files
 from scenarios.verdict.lateness import check_lateness
 from scenarios.verdict.oracle_check import PairDifferences, arrival_numbers, compare
 from scenarios.verdict.trace_checks import arrivals_of, check_conservation, check_fifo
 from scenarios.verdict.verdict import CheckResult, PairCounts, Verdict
+
+_FIGURES = (
+    "latencies, throughput, bytes and memory are not computed a second time, nor is what a raw "
+    "file became when it was prepared"
+)
 
 
 def judge(
@@ -31,11 +37,14 @@ def judge(
     unknown whether it is right.
     *pairs_directory* is called when pairs are needed that the run did not write. *ahead* is what
     the oracle has begun to work out.
+
+    Raise :exc:`joins.errors.DataError` naming a file of results that cannot be judged.
     """
     # Here, as `scenarios.run` imports it while the run goes on.
     from scenarios.verdict.second_reading import check_reading
 
     trace = directory / "trace.parquet"
+    require_files(plan, directory)
     lateness = check_lateness(plan.files, plan.feeding, directory)
     recovered = outcome.recovered
     weaker = bool(recovered and recovered.weakens)
@@ -56,6 +65,7 @@ def judge(
     bound = {name: str(value) for name, value in plan.config.bind.items()}
     verdict.checks = [
         check_reading(plan.config.query, bound, plan.query),
+        check_files(plan, directory, found.odd_rows),
         _oracle(verdict),
         _rows(found),
         _pairs(found),
@@ -68,7 +78,7 @@ def judge(
             answered=found.answered_late,
             exact=verdict.claims_exact,
         ),
-        CheckResult(name="figures", passed=None, detail="latencies are not computed a second time"),
+        CheckResult(name="figures", passed=None, detail=_FIGURES),
     ]
     if recovered:
         verdict.checks.append(_recovery(verdict, recovered, claims_exact=claims_exact))

@@ -39,6 +39,8 @@ class PairDifferences(PairCounts):
     ----------
     stray_rows
         Rows, of reports and of the list, that belong to no probing tuple.
+    odd_rows
+        Rows of reports that no actor can have sent.
     listed
         Whether the run listed its pairs.
     answered_late
@@ -52,6 +54,7 @@ class PairDifferences(PairCounts):
     """
 
     stray_rows: int = 0
+    odd_rows: int = 0
     listed: bool = False
     answered_late: int = 0
     offenders: list[Offender] = field(default_factory=list)
@@ -128,8 +131,10 @@ def _compare_sums(
     probing = [file.tuples for file in plan.files]
     if query.interval:
         probing[1 - query.reach.base] = 0
+    actors = len(plan.graph())
     readers = [
-        Summaries(summary_path(directory, stream), tuples) for stream, tuples in enumerate(probing)
+        Summaries(summary_path(directory, stream), tuples, actors)
+        for stream, tuples in enumerate(probing)
     ]
     listed = None
     if differences.listed:
@@ -167,6 +172,7 @@ def _compare_sums(
     for reader in readers:
         reader.finish()
         differences.stray_rows += reader.sums.stray_rows
+        differences.odd_rows += reader.odd_rows
         differences.invented += 0 if listed else reader.sums.stray_pairs
         reported += reader.sums.stray_pairs
     differences.produced = reported
