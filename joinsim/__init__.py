@@ -33,8 +33,17 @@ if TYPE_CHECKING:
     from joinsim import checks
     from joinsim._calibration import Calibration, calibrate
     from joinsim._calls import advise, compare, plan, resume, run, sweep
-    from joinsim._catalog import TopologyInfo, scenario, scenarios, show, topologies
+    from joinsim._catalog import (
+        TopologyInfo,
+        draw,
+        scenario,
+        scenarios,
+        schema,
+        show,
+        topologies,
+    )
     from joinsim._fuzzing import Replayed, fuzz, replay
+    from joinsim._listing import search
     from joinsim._outcomes import (
         Advice,
         Comparison,
@@ -44,8 +53,9 @@ if TYPE_CHECKING:
         StudyRun,
         report,
     )
-    from joinsim._reproduction import reproduce
+    from joinsim._reproduction import claims, reproduce
     from joinsim._scenario import Scenario
+    from joinsim._starter import new_topology
     from joinsim._streams import prepare, synthetic
     from netsim.network import NetworkError
     from scenarios.scenario_files import ConfigError
@@ -65,7 +75,17 @@ _HOMES = {
     "scenarios.scenario_files": ("ConfigError",),
     "scenarios.trace_difference": ("Difference", "diff"),
     "scenarios.worlds.fuzzing": ("Fuzzed",),
-    "joinsim._catalog": ("TopologyInfo", "scenario", "scenarios", "show", "topologies"),
+    "joinsim._catalog": (
+        "TopologyInfo",
+        "draw",
+        "scenario",
+        "scenarios",
+        "schema",
+        "show",
+        "topologies",
+    ),
+    "joinsim._listing": ("search",),
+    "joinsim._starter": ("new_topology",),
     "joinsim._outcomes": (
         "Advice",
         "Comparison",
@@ -76,7 +96,7 @@ _HOMES = {
         "report",
     ),
     "joinsim._fuzzing": ("Replayed", "fuzz", "replay"),
-    "joinsim._reproduction": ("reproduce",),
+    "joinsim._reproduction": ("claims", "reproduce"),
     "joinsim._calls": ("advise", "compare", "plan", "resume", "run", "sweep"),
     "joinsim._scenario": ("Scenario",),
     "joinsim._calibration": ("Calibration", "calibrate"),
@@ -110,9 +130,12 @@ __all__ = [
     "advise",
     "calibrate",
     "checks",
+    "claims",
     "compare",
     "diff",
+    "draw",
     "fuzz",
+    "new_topology",
     "plan",
     "prepare",
     "ray_cluster",
@@ -123,6 +146,8 @@ __all__ = [
     "run",
     "scenario",
     "scenarios",
+    "schema",
+    "search",
     "show",
     "sweep",
     "synthetic",

@@ -1,4 +1,4 @@
-"""Lists the scenarios, and the topologies with their parameters."""
+"""Lists the scenarios, and the topologies with their parameters; shows and draws a topology."""
 
 from __future__ import annotations
 
@@ -125,6 +125,22 @@ def scenario(name: str, *, scale: str = "laptop") -> Scenario:
     return Scenario(name, scale=scale)
 
 
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of scenario files, by which editors complete and check TOML.
+
+    Write it into a file, and name that in the first line of a TOML file: ``#:schema FILE``.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> js.schema()["properties"]["topology"]["type"]
+    'string'
+    """
+    from scenarios.json_schema import scenario_schema
+
+    return scenario_schema()
+
+
 def show(
     topology: str | type[Topology[Any]] | Topology[Any],
     *,
@@ -164,10 +180,30 @@ def show(
 def draw(
     topology: str | type[Topology[Any]] | Topology[Any], path: str | Path, **parameters: Any
 ) -> Path:
-    """Draw a topology into a file: ``.svg``, ``.png`` or ``.pdf``; return its path.
+    """Draw into a file who sends to whom in a topology; return the file's path.
 
-    *parameters* are those of `show`. Raise what it raises, and :exc:`OutputError` where the file
-    cannot be written.
+    Parameters
+    ----------
+    topology, parameters
+        As for `show`.
+    path
+        The file, whose name ends in ``.svg``, ``.png`` or ``.pdf``.
+
+    Raises
+    ------
+    TopologyError
+        There is no such topology, or the parameters do not fit.
+    ConfigError
+        A parameter does not exist, its value is not allowed, or the file is of no such kind.
+    OutputError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, joinsim as js
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     js.draw("split_join", f"{folder}/split_join.svg", pes=3).read_text()[:4]
+    '<svg'
     """
     from scenarios.report.topology_drawing import draw_topology
 

@@ -42,11 +42,32 @@ def listing() -> dict[str, Any]:
     return listed
 
 
-def search(listed: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
-    """Return of a list what has all *words* in it: in a name, a title, a paper, a query, ...
+def search(*words: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the scenarios and the topologies that have all *words* in them.
 
-    Raise :exc:`ConfigError` naming the nearest names where nothing has.
+    Parameters
+    ----------
+    words
+        Words, or parts of words, of a name, a title, a paper, a query and so on; without any,
+        everything is returned.
+
+    Returns
+    -------
+    dict
+        ``scenarios`` and ``topologies``: what is known of each, by name.
+
+    Raises
+    ------
+    ConfigError
+        Nothing has these words in it; the nearest names are given.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> [found["name"] for found in js.search("split", "turns")["topologies"]]
+    ['split_join']
     """
+    listed = listing()
     found = {kind: [one for one in ones if _has(one, words)] for kind, ones in listed.items()}
     if not any(found.values()):
         from difflib import get_close_matches

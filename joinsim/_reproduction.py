@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,9 @@ from joins.errors import JoinsimError
 from joinsim._outcomes import Reproduction, StudyRun
 from joinsim._scenario import Scenario
 from scenarios.observer import SILENT, Observer
+from scenarios.report.claims_document import claims_document, read_reproductions
 from scenarios.run_directory import RUNS, shared_directory
+from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import Reproduced, find_studies
 from scenarios.study.reproduction import Reproduction as _Reproduction
@@ -85,6 +87,50 @@ def reproduce(
         finished = Reproduction(result, directory, replay)
         finished.write()
     return finished
+
+
+def claims(
+    directories: Sequence[str | Path] = (),
+    *,
+    scale: str = "laptop",
+    out: str | Path = "reproduction.md",
+) -> list[str]:
+    """Write one table of all papers' claims into a Markdown file; return the papers' names.
+
+    Parameters
+    ----------
+    directories
+        What `reproduce` made; by default what it made of all papers, below ``runs/``.
+    scale
+        Of those that are taken by default.
+    out
+        The file.
+
+    Raises
+    ------
+    ConfigError
+        There is no reproduction, or a directory has none that is finished.
+    OutputError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> try:
+    ...     js.claims(["runs/elsewhere"])
+    ... except js.ConfigError as error:
+    ...     print(error)
+    runs/elsewhere is no reproduction: there is no runs/elsewhere/reproduce.json
+    """
+    chosen = list(map(Path, directories)) or sorted(RUNS.glob(f"reproduce-*/{scale}"))
+    if not chosen:
+        raise ConfigError(
+            f"there is no reproduction at {scale} scale below {RUNS}/: run joinsim reproduce PAPER "
+            f"--scale {scale} first, or name its directory"
+        )
+    records = read_reproductions(chosen)
+    write_text(Path(out), claims_document(records))
+    return [record["paper"] for record in records]
 
 
 def _run_studies(scenarios: list[Scenario], directory: Path, fresh: bool) -> Iterator[Reproduced]:

@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from actors.whole_files import write_text
+from actors.whole_files import write_text, writing
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES
 
@@ -19,26 +19,35 @@ _FILES = {
 in its place, in any Python that is started there: so the module lies deeper."""
 
 
-def write_topology(name: str, folder: Path | None = None) -> list[Path]:
+def new_topology(name: str, out: str | Path | None = None) -> list[Path]:
     """Write a package with a working topology, its test and its entry point; return its files.
 
     Parameters
     ----------
     name
         Of the topology, the module and the package, such as ``my_join``.
-    folder
+    out
         Where to write it, a folder that does not exist; by default *name*, here.
 
     Raises
     ------
     ConfigError
         The name is not usable or taken, or the folder exists.
+    OutputError
+        The folder cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, joinsim as js
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in js.new_topology("my_join", f"{folder}/my_join")]
+    ['pyproject.toml', 'my_join.py', 'test_my_join.py']
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise ConfigError(f"{name!r}: a topology is named in lower case, as in my_join or join2")
     if name in TOPOLOGIES:
         raise ConfigError(f"{name!r}: there is a topology of this name; choose another")
-    folder = folder or Path(name)
+    folder = Path(out or name)
     if folder.exists():
         raise ConfigError(f"{folder} exists; choose another folder with --out")
     kind = "".join(word.capitalize() for word in name.split("_"))
@@ -47,7 +56,8 @@ def write_topology(name: str, folder: Path | None = None) -> list[Path]:
         text = files("joinsim").joinpath("starter", file).read_text(encoding="utf-8")
         text = text.replace("MyJoin", kind).replace("my_join", name)
         path = folder / place.replace("my_join", name)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with writing(path.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)
         written.append(path)
     return written

@@ -21,9 +21,9 @@ def list_(
     json_output: Json = False,
 ) -> None:
     """List the scenarios, by paper, and the topologies."""
-    from joinsim._listing import listing, search
+    import joinsim
 
-    listed = search(listing(), words or [])
+    listed = joinsim.search(*words or [])
     if json_output:
         print_json(listed)
         return
@@ -81,18 +81,7 @@ def claims(
     out: Annotated[Path, typer.Option(help="File to write.")] = Path("reproduction.md"),
 ) -> None:
     """Write one table of all papers' claims, from the directories of their reproductions."""
-    from actors.whole_files import write_text
-    from scenarios.report.claims_document import claims_document, read_reproductions
-    from scenarios.run_directory import RUNS
-    from scenarios.scenario_files import ConfigError
+    import joinsim
 
-    chosen = directories or sorted(RUNS.glob(f"reproduce-*/{scale}"))
-    if not chosen:
-        raise ConfigError(
-            f"there is no reproduction at {scale} scale below {RUNS}/: run joinsim reproduce PAPER "
-            f"--scale {scale} first, or name its directory"
-        )
-    records = read_reproductions(chosen)
-    write_text(out, claims_document(records))
-    papers = ", ".join(record["paper"] for record in records)
-    typer.echo(f"{out}: the claims of {papers}")
+    papers = joinsim.claims(directories or [], scale=scale, out=out)
+    typer.echo(f"{out}: the claims of {', '.join(papers)}")

@@ -40,14 +40,13 @@ def show(
 ) -> None:
     """Show who sends to whom in a topology, and what can be set of it."""
     import joinsim
-    from joinsim._catalog import draw
     from scenarios.terminal.views import show_topology
     from topologies import find_topology
 
     terminal = open_terminal(quiet=False)
     parameters = parse_settings(settings or [])
     if out:
-        terminal.out.print(f"wrote {draw(topology, out, **parameters)}")
+        terminal.out.print(f"wrote {joinsim.draw(topology, out, **parameters)}")
     else:
         graph = joinsim.show(topology, **parameters)
         show_topology(terminal.out, find_topology(topology), graph)
@@ -64,9 +63,9 @@ def topology(
 
     Change the joiner and the routing from there; the test says whether the answer is still right.
     """
-    from joinsim._starter import write_topology
+    import joinsim
 
-    folder = write_topology(name, out)[0].parent
+    folder = joinsim.new_topology(name, out)[0].parent
     typer.echo(
         f"wrote {folder}: src/{name}.py, test_{name}.py, pyproject.toml\n"
         f"  try it:      pip install --editable {folder} && joinsim run spo-q1 --topology {name}\n"
@@ -278,10 +277,10 @@ def schema(
 
     In the first line of a TOML file, "#:schema joinsim.schema.json" names it.
     """
+    import joinsim
     from actors.whole_files import write_text
-    from scenarios.json_schema import scenario_schema
 
-    text = json.dumps(scenario_schema(), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(joinsim.schema(), indent=2, ensure_ascii=False) + "\n"
     if out is None:
         print(text, end="")
         return

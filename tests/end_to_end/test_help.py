@@ -86,3 +86,8 @@ def test_the_shell_completes_names(tmp_path: Path) -> None:
 
     assert complete_topology("kp_") == ["kp_oij"]
     assert "oij-w1" in complete_scenario("oij-w")
+
+
+def test_every_command_has_a_function() -> None:
+    others = {"list": "search", "topology": "new_topology", "demo": "run"}
+    assert {others.get(words[-1], words[-1]) for words in commands()} <= set(js.__all__)

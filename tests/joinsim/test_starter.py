@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import joinsim as js
-from joinsim._starter import write_topology
 from joinsim.cli.failures import main
 
 
@@ -21,7 +20,7 @@ def test_a_new_topology_is_sound(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"toy_{part}"
-    write_topology(name, tmp_path / name)
+    js.new_topology(name, tmp_path / name)
     monkeypatch.syspath_prepend(tmp_path / name)
     monkeypatch.syspath_prepend(tmp_path / name / "src")
     entry = tomllib.loads((tmp_path / name / "pyproject.toml").read_text())
@@ -36,7 +35,7 @@ def test_a_new_topology_is_sound(
 
 
 def test_a_new_topology_is_found_beside_its_folder(tmp_path: Path) -> None:
-    write_topology("toy_here", tmp_path / "toy_here")
+    js.new_topology("toy_here", tmp_path / "toy_here")
     build = "from setuptools.build_meta import build_editable; build_editable('dist')"
     subprocess.run([sys.executable, "-c", build], cwd=tmp_path / "toy_here", check=True)
     (wheel,) = tmp_path.glob("toy_here/dist/*.whl")
