@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -14,10 +13,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.result_files import late_path, pairs_path, summary_path
-from scenarios.formatting import VERDICT_WORDS
+from scenarios.formatting import VERDICT_WORDS, format_many
 from scenarios.joined import JoinedColumns
-from scenarios.report.result_tables import reproduction_table
+from scenarios.report.result_tables import (
+    advice_table,
+    changes_table,
+    chart_table,
+    claims_table,
+    comparison_table,
+    engine_notes,
+    engines_table,
+    reproduction_table,
+)
 from scenarios.report.summary import summary_html, summary_text
+from scenarios.report.table import TextTable, notebook_html
 from scenarios.run import Report
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
@@ -27,6 +36,7 @@ from scenarios.verdict import Verdict
 if TYPE_CHECKING:  # by name below, in what the classes are generic in
     from scenarios.advice.advice import Advice as _Advised  # noqa: F401
     from scenarios.config import RunConfig
+    from scenarios.engines.comparison import EngineComparison as _Engines  # noqa: F401
     from scenarios.study.findings import Findings  # noqa: F401
     from scenarios.study.reproduction import Reproduction as _Reproduction  # noqa: F401
     from scenarios.system_comparison import SystemComparison  # noqa: F401
@@ -218,6 +228,17 @@ class _Several(Generic[Result]):
         self.result.write_json(self.directory, self.replay)
         self.report(self.directory)
 
+    def _repr_html_(self) -> str:
+        return notebook_html(self._opening(), self._tables())
+
+    def _opening(self) -> str:
+        """Return what a notebook shows above the tables."""
+        return repr(self)
+
+    def _tables(self) -> list[TextTable]:
+        """Return the tables that a notebook shows."""
+        raise NotImplementedError
+
 
 class StudyRun(_Several["Findings"]):
     """A finished study: many runs, the curves they make, and the claims about them.
@@ -240,6 +261,10 @@ class StudyRun(_Several["Findings"]):
         claims, runs = self.summary["claims"], len(self.summary["points"])
         hold = sum(claim["holds"] is True for claim in claims)
         return f"{self.summary['study']}: {runs} runs, {hold} of {len(claims)} claims hold"
+
+    def _tables(self) -> list[TextTable]:
+        charts = [chart_table(self.result, chart) for chart in self.result.study.charts]
+        return [*charts, claims_table(self.result)]
 
 
 class Reproduction(_Several["_Reproduction"]):
@@ -279,9 +304,8 @@ class Reproduction(_Several["_Reproduction"]):
         mistakes = [f"{one.name}: {why}" for one in self.result.studies for why in one.mistakes]
         return "\n".join([f"{self.result.title}, {self.result.scale} scale", str(words), *mistakes])
 
-    def _repr_html_(self) -> str:
-        text = "<br>".join(map(escape, repr(self).splitlines()))
-        return f"<p>{text}</p>\n{reproduction_table(self.result.claims).html()}"
+    def _tables(self) -> list[TextTable]:
+        return [reproduction_table(self.result.claims)]
 
 
 class Comparison(_Several["SystemComparison"]):
@@ -313,13 +337,16 @@ class Comparison(_Several["SystemComparison"]):
         return _table(rows, list(rows[0]))
 
     def __repr__(self) -> str:
-        lines = []
-        for row in self.table.to_pylist():
-            word, tps = VERDICT_WORDS[row["passed"]], row["throughput_tps"] or 0
-            lines.append(f"{row['label']:<28} {word:<8} {tps:>14,.0f} /s")
-        if self.refused:
-            lines.append(f"{len(self.refused)} systems cannot evaluate the query")
-        return "\n".join(lines)
+        rows = self.table.select(["label", "passed", "throughput_tps"]).to_pylist()
+        return "\n".join([*(_ranked(*row.values()) for row in rows), self._opening()])
+
+    def _opening(self) -> str:
+        fastest = f"fastest exact: {self.fastest or 'none'}"
+        refused = f"{format_many(len(self.refused), 'system')} cannot evaluate the query"
+        return "\n".join([fastest] + [refused] * bool(self.refused))
+
+    def _tables(self) -> list[TextTable]:
+        return [comparison_table(self.result)]
 
 
 class Advice(_Several["_Advised"]):
@@ -355,12 +382,50 @@ class Advice(_Several["_Advised"]):
     def __repr__(self) -> str:
         return f"{self.summary['advice']}\n{self.why}"
 
+    def _tables(self) -> list[TextTable]:
+        return [advice_table(self.result), changes_table(self.result)]
 
-class EngineComparison(_Several[Any]):
-    """One query on several real engines.
+
+class EngineComparison(_Several["_Engines"]):
+    """One query on several real engines, fastest first.
 
     Its folder has ``compare.json``; see `_Several` for its attributes.
     """
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether all engines that ran found exactly the expected pairs; None if none could."""
+        return self.result.passed
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Engine to the reason why it cannot evaluate the query."""
+        return self.result.refused
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Engine to the reason why its run failed."""
+        return self.result.failed
+
+    @property
+    def table(self) -> pa.Table:
+        """A row per engine that ran: ``engine``, ``equal``, ``throughput_tps`` and so on."""
+        keys = ["engine", "version", "equal", "pairs", "throughput_tps", "steady_tps"]
+        keys += ["wall_seconds", "start_seconds", "shuffled_bytes", "memory_bytes"]
+        return _table(self.summary["engines"], keys)
+
+    def __repr__(self) -> str:
+        rows = self.table.select(["engine", "equal", "throughput_tps"]).to_pylist()
+        return "\n".join([*(_ranked(*row.values()) for row in rows), self._opening()])
+
+    def _opening(self) -> str:
+        lines = [f"all pairs equal: {VERDICT_WORDS[self.passed]}"]
+        lines += [f"failed: {', '.join(self.failed)}"] * bool(self.failed)
+        lines += [f"cannot evaluate the query: {', '.join(self.refused)}"] * bool(self.refused)
+        return "\n".join(lines)
+
+    def _tables(self) -> list[TextTable]:
+        return [engines_table(self.result), engine_notes(self.result)]
 
 
 def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
@@ -386,6 +451,10 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
     ]
     words = ["joinsim", "report", *(one.where for one in records), "--out", str(path)]
     return write_runs_page(records, Path(path), shlex.join(words))
+
+
+def _ranked(name: str, passed: bool | None, throughput_tps: float | None) -> str:
+    return f"{name:<28} {VERDICT_WORDS[passed]:<8} {throughput_tps or 0:>14,.0f} /s"
 
 
 def _draw(result: Any, path: str | Path) -> Path:

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from actors.source import NS_PER_S
 from netsim.network import link_between
 from scenarios.plan import Plan
-from scenarios.report.table import TextTable
+from scenarios.report.result_tables import costs_table
+from scenarios.report.table import TextTable, notebook_html
 from scenarios.run import Report
 from topologies.actor_graph import ActorGraph
 
@@ -55,6 +56,16 @@ class Proposal:
         tables = [{key: vars(table)[key] for key in keys} for table in self.tables]
         costs = [asdict(cost) for cost in self.costs]
         return {"plan": self.plan, "tables": tables, "costs": costs}
+
+    def __repr__(self) -> str:
+        costs = [
+            f"{name}: {estimated} estimated, {simulated} simulated"
+            for name, estimated, simulated, _ in costs_table(self.costs).rows
+        ]
+        return "\n".join([*self.plan, *costs])
+
+    def _repr_html_(self) -> str:
+        return notebook_html("\n".join(self.plan), [*self.tables, costs_table(self.costs)])
 
 
 class Planner(ABC):

@@ -90,6 +90,16 @@ class TextTable:
         return "" if self.is_text(place) else ' class="number"'
 
 
+def notebook_html(text: str, tables: Iterable[TextTable]) -> str:
+    """Return lines of *text* and the *tables* that have rows, with their titles, as HTML."""
+    parts = ["<br>".join(map(escape, text.splitlines()))]
+    for table in tables:
+        if table.rows:
+            parts += [f"<b>{escape(table.title)}</b>"] if table.title else []
+            parts.append(table.html())
+    return "\n".join(part if part.startswith("<table>") else f"<p>{part}</p>" for part in parts)
+
+
 def _markdown_row(cells: Sequence[str]) -> str:
     escaped = (" ".join(cell.split()).replace("|", "\\|") for cell in cells)
     return f"| {' | '.join(escaped)} |"

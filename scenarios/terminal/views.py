@@ -30,6 +30,7 @@ from scenarios.report.result_tables import (
     chart_table,
     checks_table,
     comparison_table,
+    costs_table,
     engine_notes,
     engines_table,
     holds_word,
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from scenarios.calibration.fit import Calibrated
     from scenarios.calibration.live_runs import LivePrediction
     from scenarios.engines.comparison import EngineComparison
-    from scenarios.planning.planner import Cost, Proposal
+    from scenarios.planning.planner import Proposal
     from scenarios.study.findings import Findings
     from scenarios.study.reproduction import Reproduction
     from scenarios.study.study import Study
@@ -302,23 +303,7 @@ def show_proposal(out: Console, proposal: Proposal) -> None:
         out.print(line, style="bold")
     for part in proposal.tables:
         print_table(out, part)
-    costs = ("", "estimated", "simulated", "estimate over simulation")
-    print_table(
-        out, TextTable(columns=costs, rows=list(map(_cost_row, proposal.costs)), text_columns=1)
-    )
-
-
-def _cost_row(cost: Cost) -> tuple[str, str, str, str]:
-    name = f"{cost.name}, {cost.unit}"
-    if not cost.measured:
-        return name, _five_digits(cost.estimated), NO_VALUE, NO_VALUE
-    ratio = f"{cost.estimated / cost.measured:.3f}"
-    return name, _five_digits(cost.estimated), _five_digits(cost.measured), ratio
-
-
-def _five_digits(value: float) -> str:
-    """Return a number to five digits, never with an exponent."""
-    return f"{value:,.0f}" if value >= 10_000 else f"{value:,.5g}"
+    print_table(out, costs_table(proposal.costs))
 
 
 def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> None:

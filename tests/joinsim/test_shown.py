@@ -1,0 +1,55 @@
+"""What calls return is a few lines of text at Python's prompt, and tables in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import joinsim as js
+
+QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+STREAMS = {"T": {"x": np.arange(100) % 7}}
+CHAIN = "SELECT * FROM A, B, C WHERE A.x = B.x AND B.x = C.x WINDOW AS (SLIDE INTERVAL '1' ON '20')"
+CALLS: dict[str, Callable[[], Any]] = {
+    "fastest exact: nested_loop": lambda: js.compare(QUERY, STREAMS, topologies=["nested_loop"]),
+    "4 runs, 0 of 0 claims hold": lambda: js.sweep(
+        QUERY,
+        STREAMS,
+        over={"topology": ["split_join", "scale_join"], "pes": [1, 2]},
+        processes=1,
+    ),
+    "nested_loop is best": lambda: js.advise(
+        QUERY, STREAMS, topologies=["nested_loop"], engines="", seeds=1
+    ),
+    "execution time, s a second: ": lambda: js.plan(
+        CHAIN, dict.fromkeys("ABC", STREAMS["T"]), simulate=False
+    ),
+}
+
+
+@pytest.mark.parametrize("said", CALLS)
+def test_what_comes_of_several_runs_shows_itself(said: str) -> None:
+    several = CALLS[said]()
+    assert said in repr(several)
+    assert "object at" not in repr(several)
+    shown = several._repr_html_()
+    assert shown.startswith("<p>")
+    assert "</table>" in shown
+
+
+def test_engines_are_shown_and_listed() -> None:
+    stream = {"name": "T", "synthetic": {"rows": 60, "fields": {"x": "uniform(1, 9)"}}}
+    scenario = js.Scenario({"query": QUERY, "streams": [stream], "topology": "nested_loop"})
+    compared = scenario.compare_engines("duckdb")
+    assert "all pairs equal: PASS" in repr(compared)
+    (row,) = compared.table.to_pylist()
+    assert (row["engine"], row["equal"], compared.passed) == ("duckdb", True, True)
+    assert "duckdb" in compared._repr_html_()
+    compared.refused["flink"], compared.failed["polars"] = "it is not installed", "it ended"
+    assert repr(compared).splitlines()[-2:] == [
+        "failed: polars",
+        "cannot evaluate the query: flink",
+    ]
