@@ -39,6 +39,14 @@ class Calibration:
         What was measured of each operator; None where a profile was passed.
     predictions
         Per system its live run beside the predicted one; empty unless they were compared.
+
+    Examples
+    --------
+    >>> import tempfile, joinsim as js
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     calibration = js.calibrate(f"{folder}/calibrated.toml", live=False, passes=0)
+    >>> calibration.path.name, calibration.profile.name, calibration.predictions
+    ('calibrated.toml', 'default', ())
     """
 
     profile: CostProfile

@@ -33,6 +33,13 @@ class TopologyInfo:
         Where it was published.
     parameters
         What can be set: name, meaning, default, allowed values.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> (info,) = (info for info in js.topologies() if info.name == "split_join")
+    >>> info.exact, [parameter.name for parameter in info.parameters]
+    (True, ['pes', 'nodes', 'index', 'fanout'])
     """
 
     name: str
@@ -45,6 +52,8 @@ class TopologyInfo:
 def topologies() -> list[TopologyInfo]:
     """Return the topologies there are, those of installed plugins included.
 
+    Examples
+    --------
     >>> import joinsim as js
     >>> [info.name for info in js.topologies()][:3]
     ['spo_join', 'chain_index', 'split_join']
@@ -64,6 +73,8 @@ def topologies() -> list[TopologyInfo]:
 def scenarios() -> dict[str, str]:
     """Return the names of the scenarios, each with one line about it.
 
+    Examples
+    --------
     >>> import joinsim as js
     >>> "spo-fig17" in js.scenarios()
     True

@@ -96,6 +96,19 @@ class Replayed:
         What its file says: the world, the digest of its run, and what was wrong with it.
     trial
         What became of it now.
+
+    Examples
+    --------
+    >>> import json, tempfile, joinsim as js
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '4')"
+    >>> stream = {"ts": [1, 2], "x": [0.5, 0.1], "y": [1, 2]}
+    >>> world = {"topology": "nested_loop", "query": query, "streams": [stream]}
+    >>> with tempfile.NamedTemporaryFile("w") as file:
+    ...     json.dump({"world": world}, file)
+    ...     file.flush()
+    ...     replayed = js.replay(file.name)
+    >>> replayed.same, replayed.trial.failure, replayed.summary["tuples"]
+    (None, None, 2)
     """
 
     recording: Recording

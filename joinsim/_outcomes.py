@@ -62,6 +62,14 @@ class Run:
         The call or command that repeats it.
     finished
         The run as the packages below know it, for `scenarios.report` and the like.
+
+    Examples
+    --------
+    >>> import numpy as np, joinsim as js
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    >>> run = js.run(query, {"T": {"x": np.arange(100) % 7}}, topology="split_join", pes=2)
+    >>> run.verdict.passed, run.pairs.num_rows, run.network.column_names
+    (True, 738, ['sender', 'receiver', 'messages', 'bytes'])
     """
 
     def __init__(
@@ -244,6 +252,14 @@ class StudyRun(_Several["Findings"]):
     """A finished study: many runs, the curves they make, and the claims about them.
 
     Its folder has ``study.json``; see `_Several` for its attributes.
+
+    Examples
+    --------
+    >>> import numpy as np, joinsim as js
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    >>> streams, over = {"T": {"x": np.arange(100) % 7}}, {"pes": [1, 2]}
+    >>> js.sweep(query, streams, over=over, topology="split_join", processes=1)
+    custom: 2 runs, 0 of 0 claims hold
     """
 
     @property
@@ -272,6 +288,18 @@ class Reproduction(_Several["_Reproduction"]):
 
     Its folder has ``reproduce.json``, ``reproduce.html``, ``reproduction.md``, and a folder for
     each study; see `_Several` for its attributes.
+
+    Examples
+    --------
+    `reproduce` takes a minute or more to return one; before any study has run, it is this:
+
+    >>> import joinsim as js
+    >>> from pathlib import Path
+    >>> from scenarios.study.reproduction import Reproduction
+    >>> nothing = Reproduction(paper="panjoin", scale="smoke", studies=())
+    >>> done = js.Reproduction(nothing, Path("runs"), "joinsim reproduce panjoin --scale smoke")
+    >>> done.passed, done.claims.num_rows
+    (None, 0)
     """
 
     @property
@@ -312,6 +340,15 @@ class Comparison(_Several["SystemComparison"]):
     """One query on several systems, fastest first.
 
     Its folder has ``compare.json``; see `_Several` for its attributes.
+
+    Examples
+    --------
+    >>> import numpy as np, joinsim as js
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    >>> streams = {"T": {"x": np.arange(100) % 7}}
+    >>> compared = js.compare(query, streams, topologies=["nested_loop", "split_join"])
+    >>> compared.fastest, compared.table.num_rows, compared.refused
+    ('nested_loop', 2, {})
     """
 
     @property
@@ -354,6 +391,15 @@ class Advice(_Several["_Advised"]):
 
     Its folder has ``advice.json`` and ``advice.toml``, which runs the winner; see `_Several` for
     its attributes.
+
+    Examples
+    --------
+    >>> import numpy as np, joinsim as js
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    >>> streams, system = {"T": {"x": np.arange(100) % 7}}, ["nested_loop"]
+    >>> advice = js.advise(query, streams, topologies=system, seeds=1, engines="")
+    >>> advice.best.topology, advice.why[:19]
+    ('nested_loop', 'nested_loop is best')
     """
 
     @property
@@ -390,6 +436,16 @@ class EngineComparison(_Several["_Engines"]):
     """One query on several real engines, fastest first.
 
     Its folder has ``compare.json``; see `_Several` for its attributes.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    >>> stream = {"name": "T", "synthetic": {"rows": 60, "fields": {"x": "uniform(1, 9)"}}}
+    >>> scenario = js.Scenario({"query": query, "streams": [stream], "topology": "nested_loop"})
+    >>> compared = scenario.compare_engines("duckdb")
+    >>> compared.passed, compared.table["engine"].to_pylist()
+    (True, ['duckdb'])
     """
 
     @property
@@ -434,6 +490,8 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
     Curves over time share their axes, so that runs can be compared point by point. Raise
     :exc:`ConfigError` naming a folder that has no finished run.
 
+    Examples
+    --------
     >>> import tempfile, joinsim as js
     >>> streams = {"T": js.synthetic(60, {"x": "uniform(1, 9)"})}
     >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"

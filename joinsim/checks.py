@@ -1,12 +1,14 @@
 """What every topology must satisfy, as checks that can be called one by one.
 
->>> import joinsim as js
->>> for check in js.checks.check_topology("nested_loop", examples=2):
-...     check()
-
 Our own tests run these checks on every registered topology. They are of worlds: random queries,
 data, parameters, networks and arrival orders; one that fails is made small, and named as
 `joinsim replay` reads it.
+
+Examples
+--------
+>>> import joinsim as js
+>>> for check in js.checks.check_topology("nested_loop", examples=2):
+...     check()
 """
 
 from __future__ import annotations

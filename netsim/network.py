@@ -21,7 +21,19 @@ from joins.errors import JoinsimError
 
 
 class NetworkError(JoinsimError, ValueError):
-    """A network that is not possible; names the site, link or value and what is allowed."""
+    """A network that is not possible; names the site, link or value and what is allowed.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    >>> network = {"links": [{"a": "router", "b": "paris", "latency": "9 ms"}]}
+    >>> try:
+    ...     js.run(query, {"T": {"x": [3, 1, 2]}}, topology="split_join", network=network)
+    ... except js.NetworkError as error:
+    ...     print(str(error).partition(";")[0])
+    network.links: there is no site 'paris'
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,17 @@ _DIGITS_MAX = 1000  # of a number in TOML; Python itself refuses thousands, with
 
 
 class ConfigError(JoinsimError, ValueError):
-    """A configuration that cannot be run; names the file and key, and what is allowed."""
+    """A configuration that cannot be run; names the file and key, and what is allowed.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> try:
+    ...     js.show("split_join", peas=3)
+    ... except js.ConfigError as error:
+    ...     print(str(error).partition(";")[0])
+    parameters of split_join: peas: there is no such key
+    """
 
 
 @cache

@@ -46,6 +46,16 @@ class Difference:
         Rows of either trace around it, with the trace's columns.
     settings
         Keys of the configuration that differ, with both values.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> streams = {"T": js.synthetic(60, {"x": "uniform(1, 9)"})}
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    >>> runs = [js.run(query, streams, topology="split_join", pes=pes) for pes in (2, 3)]
+    >>> found = js.diff(runs[0].directory, runs[1].directory)
+    >>> found.same, ("parameters.pes", 2, 3) in found.settings
+    (False, True)
     """
 
     runs: tuple[Path, Path]
@@ -67,6 +77,8 @@ def diff(run_a: str | Path, run_b: str | Path, *, around: int = AROUND) -> Diffe
     *run_a* and *run_b* are directories that runs have written. Raise :exc:`DataError` where one of
     them has no trace that can be read.
 
+    Examples
+    --------
     >>> import joinsim as js
     >>> streams = {"T": js.synthetic(60, {"x": "uniform(1, 9)"})}
     >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"

@@ -11,7 +11,17 @@ class EngineFailed(JoinsimError):  # noqa: N818  (reads as what happened, like K
 
 
 class EngineUnavailable(EngineFailed):
-    """Spark or Flink cannot start on this machine; the message names what is missing."""
+    """Spark or Flink cannot start on this machine; the message names what is missing.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> def prepared(file):
+    ...     try:
+    ...         return js.prepare(file)
+    ...     except js.EngineUnavailable:
+    ...         return file  # `run` reads Parquet without Spark
+    """
 
 
 class SparkFailed(EngineFailed):

@@ -40,7 +40,17 @@ P = TypeVar("P")
 
 
 class TopologyError(JoinsimError, ValueError):
-    """A topology that cannot be built; names the parameter or query part and what is allowed."""
+    """A topology that cannot be built; names the parameter or query part and what is allowed.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> try:
+    ...     js.show("split_jion")
+    ... except js.TopologyError as error:
+    ...     print(str(error).partition(";")[0].partition("?")[0])
+    no topology is called 'split_jion': did you mean 'split_join'
+    """
 
 
 def _wide_area(sites: Iterable[str]) -> nx.Graph:
@@ -153,6 +163,16 @@ class Topology(ABC, Generic[P]):
     multiway
         Whether it joins any number of different streams, each over a window of its own; else one
         stream with itself or two, over one window for all.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> from topologies.window_join import SplitJoin
+    >>> class Mine(SplitJoin):  # or of `Topology` itself: see `new_topology`
+    ...     name, title = "mine", "SplitJoin under a name of its own"
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    >>> js.run(query, {"T": {"x": [3, 1, 2]}}, topology=Mine, pes=2).verdict.exact
+    True
     """
 
     name: str

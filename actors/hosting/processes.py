@@ -22,7 +22,17 @@ terminal."""
 
 
 class RayUnavailableError(JoinsimError):
-    """Ray could not be started or reached, or went away; names where, and what to do."""
+    """Ray could not be started or reached, or went away; names where, and what to do.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> try:
+    ...     with js.ray_cluster("nowhere"):  # is no HOST:PORT
+    ...         there = True
+    ... except js.RayUnavailableError:
+    ...     there = False
+    """
 
 
 class Processes(Protocol):

@@ -73,6 +73,8 @@ def ray_cluster(address: str | None = None, *, processes: int | None = None) -> 
     other find them started, with all that they have compiled. Yield whether runs may leave their
     processes for later ones: whether another `ray_cluster` is around this one.
 
+    Examples
+    --------
     >>> import joinsim as js
     >>> streams = {"trips": js.synthetic(200, {"fare": "uniform(1, 9)"})}
     >>> query = "SELECT * FROM trips WHERE trips.fare1 < trips.fare2 " \

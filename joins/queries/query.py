@@ -15,7 +15,17 @@ from joins.state import storable
 
 
 class QueryError(JoinsimError, ValueError):
-    """A query that cannot be evaluated; names the part and what is allowed."""
+    """A query that cannot be evaluated; names the part and what is allowed.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> try:
+    ...     js.run("SELECT * FROM A", {})
+    ... except js.QueryError as error:
+    ...     print(str(error).splitlines()[0])
+    line 1, character 16 of the query: expected WHERE or a comma, but the text ends
+    """
 
 
 @storable

@@ -198,6 +198,13 @@ class Fuzzed:
         The failing worlds, made small.
     files
         Where these were written.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> fuzzed = js.fuzz(3, topologies=["nested_loop"])
+    >>> fuzzed.worlds, fuzzed.topologies, fuzzed.failures, fuzzed.files
+    (3, ('nested_loop',), [], [])
     """
 
     seed: int

@@ -14,7 +14,11 @@ import joinsim
 
 README = Path(__file__).parents[2] / "README.md"
 MODULES = ("joinsim", "joinsim.checks", *joinsim._HOMES)
-GROUPS = {"actors.hosting.ray_cluster": "ray", "joinsim._streams": "spark"}
+GROUPS = {
+    "actors.hosting.ray_cluster": "ray",
+    "actors.hosting.processes": "ray",
+    "joinsim._streams": "spark",
+}
 """Modules whose examples start Ray or Spark, which one process of the tests has."""
 
 
@@ -37,9 +41,9 @@ def test_examples_in_docstrings_run(name: str) -> None:
 @pytest.mark.parametrize("name", joinsim.__all__)
 def test_every_public_name_is_documented(name: str) -> None:
     value = getattr(joinsim, name)
-    assert inspect.getdoc(value)
-    is_call = inspect.isfunction(value)
-    assert not is_call or ">>>" in (value.__doc__ or ""), f"{name} has no example"
+    _, section, examples = inspect.cleandoc(value.__doc__ or "").partition("Examples\n--------\n")
+    assert section, f"{name} has no section of examples"
+    assert ">>> " in examples
 
 
 def test_python_in_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
