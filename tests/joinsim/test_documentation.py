@@ -46,6 +46,12 @@ def test_every_public_name_is_documented(name: str) -> None:
     assert ">>> " in examples
 
 
+def test_the_reference_has_every_public_name() -> None:
+    page = (README.parent / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\.\. auto\w+:: joinsim\.(\w+)", page, re.MULTILINE))
+    assert documented == set(joinsim.__all__)
+
+
 def test_python_in_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
