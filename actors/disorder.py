@@ -49,7 +49,7 @@ class Disorder:
         return 0
 
     def opened(self, files: tuple[StreamData, ...]) -> tuple[StreamData, ...]:
-        """Return *files* with what `due` and `place` look at."""
+        """Return *files* with the columns that `due` and `place` read."""
         return files
 
     def place(self, stream: int, batch: Batch) -> np.ndarray:
@@ -94,7 +94,7 @@ class Recorded:
         return self.most_ns - self.least_ns
 
     def opened(self, files: tuple[StreamData, ...]) -> tuple[StreamData, ...]:
-        """Return *files* with what `due` and `place` look at."""
+        """Return *files* with the columns that `due` and `place` read."""
         return tuple(
             replace(file, schema=_with_arrival(file.schema)) if recorded else file
             for file, recorded in zip(files, self.streams, strict=True)

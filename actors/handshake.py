@@ -162,7 +162,7 @@ class Segment(Stateful):
         before: int = _END,
         pairs: bool,
     ) -> list[Found]:
-        """Return what the arriving tuples of *flow* see here, and what here sees them.
+        """Match the arriving tuples of *flow* with the stored ones, in both directions.
 
         Of two tuples only the newer one can see the other, so that no pair is found both ways.
         Windows only move on: the tuples here that see a given one lie side by side.
@@ -223,7 +223,7 @@ class Segment(Stateful):
 
 
 def _found(tuples: Probes, matches: Matches, span: tuple[int, int]) -> Found:
-    """Return the *matches* of those of *tuples* that have any."""
+    """Return the *matches* without the tuples that have none."""
     some = matches.count > 0
     matches = replace(
         matches,
@@ -312,7 +312,7 @@ class Core(Actor):
 
 
 class RestingCore(Core):
-    """Stores an equal share of either window; what is more goes on to the neighbour.
+    """Stores an equal share of either window and passes the excess to its neighbour.
 
     Every tuple comes by every core in the end, and meets each tuple of the other stream once, where
     the two come by each other. As they may do so between two cores, leftward tuples stay here as a
@@ -353,7 +353,7 @@ class RestingCore(Core):
         return leaving
 
     def _leaves_before(self, flow: Flow) -> int:
-        """Return the position before which tuples have no place here any more."""
+        """Return the position before which tuples leave this core."""
         reached = self._reached[flow.direction]
         if flow.last and flow.direction == RIGHTWARD:
             return reached

@@ -22,7 +22,7 @@ from joins.window_join.rows import KernelRows, RowMaker
 from joins.work import Step, Work
 
 _PAIR_BYTES = 16
-"""What is copied to compare two values: they are gathered from all over both streams."""
+"""Bytes copied to compare two values, which are gathered from all over both streams."""
 
 
 class Residual(Stateful):
@@ -82,7 +82,7 @@ class Residual(Stateful):
         return checked, Work(comparisons=compared, bytes_copied=compared * _PAIR_BYTES)
 
     def expire(self, horizon: tuple[int, ...]) -> None:
-        """Let positions below the *horizon* of each stream go."""
+        """Drop positions below the *horizon* of each stream."""
         for stream, least in enumerate(horizon):
             gone = max(0, least - self._first[stream])
             self._first[stream] += gone

@@ -226,7 +226,7 @@ class RestartingHost(Host, Protocol):
     """A host whose actors can go back to an earlier state."""
 
     def snapshot(self, actor: str) -> Any:
-        """Return the state of *actor* behind all that was submitted to it.
+        """Return the state of *actor* after all messages submitted to it.
 
         It is bytes, or what this host takes in place of them, of the same length.
         """

@@ -169,7 +169,7 @@ def _unpack(head: bytes | memoryview, arrays: Sequence[np.ndarray]) -> Any:
 def to_parts(value: Any) -> list[Any]:
     """Return *value* as buffers whose bytes, end to end, are its bytes; arrays are not copied.
 
-    Raise :exc:`TypeError` naming what a value cannot have in it.
+    Raise :exc:`TypeError` naming the part that cannot be stored.
     """
     head, arrays = _packing.pack(value)
     if not arrays:
@@ -195,7 +195,7 @@ def _bytes_of(array: np.ndarray) -> memoryview:
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return *value* as bytes; raise :exc:`TypeError` naming what it cannot have in it."""
+    """Return *value* as bytes; raise :exc:`TypeError` naming the part that cannot be stored."""
     return b"".join(to_parts(value))
 
 

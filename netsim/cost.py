@@ -96,11 +96,11 @@ class CostProfile:
         return (self.message_ps + rows * self.row_ps + nbytes * self.byte_ps) // 1000
 
     def local_ns(self, rows: int, nbytes: int) -> int:
-        """Return the least that a message from the same site costs to receive: no less."""
+        """Return the floor of a message from the same site: that of any other message."""
         return self.floor_ns(rows, nbytes)
 
     def sent_ns(self, rows: int, messages: int, nbytes: int) -> int:
-        """Return what sending costs: it is in what the receivers pay."""
+        """Return 0: receivers pay for sending."""
         return 0
 
     def work_ns(self, work: Work) -> int:
@@ -117,7 +117,7 @@ class CostProfile:
         return self._scaled(ps) // 1000 + work.elapsed_ns
 
     def _scaled(self, ps: int) -> int:
-        """Return what this profile makes of the prices of work that structures and units have."""
+        """Scale the price of work, which is a sum over structures and units."""
         return ps
 
     def steps_ns(self, steps: Sequence[tuple[Step, Work]], other: Work) -> int:
@@ -141,9 +141,9 @@ class CostProfile:
         return self.unit_ps if cost is None else (*cost.units_at(size), 1000)
 
     def on_cores(self, cores: int, *, same: bool = False) -> Self:
-        """Return what everything costs a core of a machine where so many *cores* are at work.
+        """Return the profile of each core while so many *cores* of its machine are at work.
 
-        They share the last cache and the way to memory; and the structures, if they are the *same*.
+        They share the last cache and the way to memory, and the structures if these are the *same*.
         """
         memory = self.memory
         if cores < 2 or memory is None:
@@ -283,7 +283,7 @@ def profile_path(name_or_path: str | Path) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Transport:
-    """What messages cost, whatever the operator, beside what `CostProfile` has their receiver pay.
+    """Costs of messages that are the same for all operators, beside those in `CostProfile`.
 
     Attributes
     ----------
@@ -336,7 +336,7 @@ class OperatorProfile(CostProfile):
 
     @classmethod
     def of(cls, base: CostProfile, transport: Transport, cost: OperatorCost) -> OperatorProfile:
-        """Return *base* as it is for an operator of *cost*."""
+        """Return *base* adjusted to an operator with this *cost*."""
         changed = {
             "message_ps": base.message_ps + cost.message_ps,
             "row_ps": base.row_ps + cost.row_ps,

@@ -346,7 +346,7 @@ class _Periods:
 
     @classmethod
     def of(cls, rows: Sequence[tuple[ActorFault, FaultSpans]]) -> _Periods | None:
-        """Return those of pauses and slow-downs; None where none comes back."""
+        """Return the most frequent repeating fault; None if none repeats."""
         repeated = [row for row in rows if row[0].every_ns]
         if not repeated:
             return None

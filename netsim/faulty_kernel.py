@@ -230,7 +230,7 @@ class FaultyKernel(Kernel):
         self._set_alarm(frame.connection)
 
     def _emit(self, frame: _Frame, nbytes: int, now: int) -> None:
-        """Send a frame off as soon as its port is free, into whatever is wrong at that time."""
+        """Send a frame as soon as its port is free, subject to the faults at that time."""
         way, counts = frame.way, self._counts
         begins_ns = max(now, way.sender.egress_free_ns)
         state = way.faults.at(begins_ns) if way.faults else _SOUND
@@ -310,7 +310,7 @@ class FaultyKernel(Kernel):
         self._nbytes += nbytes
 
     def _set_alarm(self, connection: _Connection) -> None:
-        """See that the sending end is woken at its deadline: an earlier alarm finds a later one."""
+        """Set an alarm for the sending end's deadline, unless an earlier one is set."""
         deadline_ns, alarm_ns = connection.sending.deadline_ns, connection.alarm_ns
         if deadline_ns is not None and (alarm_ns is None or deadline_ns < alarm_ns):
             connection.alarm_ns = deadline_ns

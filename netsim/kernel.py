@@ -158,17 +158,17 @@ def _profiles_at_sites(
 
 
 class _Event(Protocol):
-    """What something can happen to at a virtual time: a message, to the kernel without faults."""
+    """The subject of a scheduled action; without faults, a message."""
 
     @property
     def priority(self) -> int:
-        """Of events of one time, the least priority is first."""
+        """At equal times the least priority is first."""
 
 
 _AnyEvent = TypeVar("_AnyEvent", bound=_Event)
 
 _Action = Callable[[_AnyEvent, int], None]
-"""What happens to it, and when."""
+"""Called with the event and the time."""
 
 
 class _Clock(simpy.Environment):
@@ -183,7 +183,7 @@ class _Clock(simpy.Environment):
         self._events = cast(list[tuple[int, int, int, _Action[Any], Any]], self._queue)
 
     def at(self, at_ns: int, action: _Action[_AnyEvent], event: _AnyEvent) -> None:
-        """Have *action* happen to *event* at *at_ns*; of one time, the least priority is first."""
+        """Schedule *action* on *event* at *at_ns*; at equal times the least priority is first."""
         # As `schedule` does, whose priorities are two, urgent and normal; any number serves.
         heappush(self._events, (at_ns, event.priority, next(self._eid), action, event))
 
@@ -493,7 +493,7 @@ class Kernel:
                 self._at(now, self._resume, letter)
 
     def _resume(self, letter: Letter, now: int) -> None:
-        """Let the sender of *letter*, the last of its messages that waited for room, go on."""
+        """Resume the sender of *letter*, its last message that waited for room."""
         sender = letter.sender
         if sender.inbox and not sender.busy and not sender.unsent:
             self._start(sender, now)

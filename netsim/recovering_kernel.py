@@ -248,7 +248,7 @@ class RecoveringKernel(Kernel):
                     waiting.append(channel.receiver)
         return list(reached.values())
 
-    # What messages do beside what they do in any run.
+    # Additions to the handling of messages.
 
     def _send(self, node: Node, sent: Sent, now: int) -> None:
         fed = self._tuples
@@ -264,7 +264,7 @@ class RecoveringKernel(Kernel):
             self._set_timer(node, TIMER + name, at_ns, now)
 
     def _set_timer(self, node: Node, port: str, at_ns: int, now: int) -> None:
-        """Have *node* receive a timer at *at_ns*, or now if that is past."""
+        """Set a timer of *node* for *at_ns*, or for now if that is past."""
         part = self._parts[node.rank]
         letter = Letter(node, node, port, now)
         letter.epoch = part.sends
@@ -344,12 +344,12 @@ class RecoveringKernel(Kernel):
 
     @property
     def _snapshot(self) -> _Snapshot:
-        """The one that is being taken: there is one while an actor is ahead of others."""
+        """The snapshot being taken; there is one while an actor is ahead of others."""
         assert self._taking
         return self._taking
 
     def _await_snapshot(self, now: int) -> None:
-        """Have one that was put off be taken when the next interval begins."""
+        """Schedule a postponed snapshot for the next interval."""
         if control := self._put_off:
             self._put_off = None
             began_ns = now // self._interval_ns * self._interval_ns
@@ -376,7 +376,7 @@ class RecoveringKernel(Kernel):
                 self._store(node, now)
 
     def _store(self, node: Node, now: int) -> None:
-        """Store the state of *node*, and have it serve that: then markers leave."""
+        """Store the state of *node*; its markers leave when that is done."""
         snapshot, part = self._snapshot, self._parts[node.rank]
         state = snapshot.states[node.name] = self._host.snapshot(node.name)
         part.marked = False
@@ -384,7 +384,7 @@ class RecoveringKernel(Kernel):
         part.epoch = snapshot.epoch
 
     def _occupy(self, node: Node, port: str, nbytes: int, now: int) -> None:
-        """Have *node* serve the storing or restoring of a state of *nbytes*."""
+        """Keep *node* busy with storing or restoring a state of *nbytes*."""
         letter = Letter(node, node, port, now)
         letter.epoch = self._parts[node.rank].epoch
         letter.reply = _Pause(pause_ns=nbytes * 8_000_000_000 // self._storage_bps)
@@ -439,7 +439,7 @@ class RecoveringKernel(Kernel):
     # Crashes.
 
     def _await(self, control: _Control, at_ns: int, action: Callable[[Letter, int], None]) -> None:
-        """Have an event happen that is no reason for a run to go on."""
+        """Schedule an event that by itself does not keep a run going."""
 
         def happen(letter: Letter, now: int) -> None:
             self._idle_controls -= 1
@@ -450,7 +450,7 @@ class RecoveringKernel(Kernel):
         self._at(at_ns, happen, control)
 
     def _finished(self) -> bool:
-        """Whether nothing is left to happen but what is no reason for a run to go on."""
+        """Whether all scheduled events are ones that do not keep a run going."""
         return len(self._clock._events) == self._idle_controls
 
     def _await_crash(self, node: Node, now: int) -> None:
@@ -568,7 +568,7 @@ class RecoveringKernel(Kernel):
                 node.credits += 1
 
     def _lose_timer(self, letter: Letter, now: int) -> None:
-        """Have a source go on when it starts again: the tuples it was about to send are lost."""
+        """Postpone a source's timer to its restart, or skip the tuples that it was sending."""
         node = letter.receiver
         if not node.is_source:
             return
@@ -579,7 +579,7 @@ class RecoveringKernel(Kernel):
             self._set_timers(node, self._reply_to(letter).timers, now)
 
     def _lose_served(self, letter: Letter, now: int) -> None:
-        """Drop what a message led to, in whose service an actor crashed."""
+        """Drop the effects of a message whose service a crash interrupted."""
         node = letter.receiver
         if self._guarantee == "none":
             if letter.sender is node:

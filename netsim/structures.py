@@ -168,7 +168,7 @@ class StructureCost:
         return known
 
     def on_cores(self, cores: int, memory: Memory, *, same: bool) -> StructureCost:
-        """Return what it costs where so many *cores* of a machine with that *memory* are at work.
+        """Return the prices while so many *cores* of a machine with that *memory* are at work.
 
         Each has a structure of its own, or all the *same* one. What a call for as many tuples
         costs above its least, at any size, it waits for memory: that part takes longer.

@@ -145,7 +145,7 @@ def simulate(
 def _results(
     plan: Plan, graph: ActorGraph, directory: Path | None, *, pairs: bool
 ) -> Iterator[Callable[[list[Any]], None]]:
-    """Yield what takes results: a writer into *directory*, or nothing."""
+    """Yield a result callback: a writer, or a no-op."""
     if directory is None:
         yield lambda results: None
         return
@@ -156,7 +156,7 @@ def _results(
 def _kernel(
     plan: Plan, graph: ActorGraph, collect: Callable[[list[Any]], None]
 ) -> Callable[..., Kernel]:
-    """Return what makes the kernel: one that has no more to do than the configuration asks for."""
+    """Return a factory of the simplest kernel that the configuration allows."""
     config = plan.config
     faulty: dict[str, Any] = {"faults": plan.faults, "transport": config.network.transport}
     if plan.recovers:

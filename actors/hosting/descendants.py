@@ -20,7 +20,7 @@ _LEAVE_S = 2  # for processes to end by themselves
 
 @contextmanager
 def ending_with(stop: Callable[[], object], start: Callable[[], object]) -> Iterator[None]:
-    """Call *start*, and at the end of the ``with`` *stop*; then end what is left of what it began.
+    """Call *start*, and *stop* at the end of the ``with``; then end all processes it left.
 
     Ray, interrupted while it comes up, forgets some of its processes, and its agents go on for a
     minute without the others. Processes that somebody else starts here are left alone.
@@ -46,10 +46,10 @@ def ending_with(stop: Callable[[], object], start: Callable[[], object]) -> Iter
 
 @contextmanager
 def _watched() -> Iterator[str]:
-    """Have a process of its own end all that has the yielded mark, if this one is killed."""
+    """Start a watcher that ends all processes with the yielded mark if this one is killed."""
     mark = secrets.token_hex(8)
-    # In a session of its own, and not marked itself: what ends a group of processes, or what this
-    # one is part of, leaves it alone.
+    # In a session of its own and not marked: it survives when the process group, or everything
+    # with the mark, is ended.
     with subprocess.Popen(
         [sys.executable, "-I", watcher.__file__, mark],
         stdin=subprocess.PIPE,
@@ -69,8 +69,8 @@ def _watched() -> Iterator[str]:
 
 @contextmanager
 def _environment(mark: str) -> Iterator[None]:
-    """Mark what is started, for the watcher."""
-    # The other has Ray's processes leave their environment as it is when they change their title.
+    """Mark new processes for the watcher."""
+    # SPT_NOENV: Ray's processes keep their environment intact when they change their title.
     changed = {watcher.MARK: mark, "SPT_NOENV": "1"}
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)
@@ -86,7 +86,7 @@ def _environment(mark: str) -> Iterator[None]:
 
 @contextmanager
 def _adopting_orphans() -> Iterator[None]:
-    """Have processes below whose parents end become children of this one; only Linux can do it."""
+    """Make this process adopt descendants whose parents end (on Linux only)."""
     adopt = ctypes.CDLL(None).prctl if sys.platform == "linux" else lambda *_: None
     adopt(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:

@@ -112,10 +112,10 @@ class Cell(RecordingContext):
             self.actor.restore(actor)
 
     def deliver(self, sender: str, port: str, payload: Any, now: int) -> Reply:
-        """Have the actor receive a message at virtual time *now*; return what it asked for.
+        """Let the actor receive a message at virtual time *now*; return its reply.
 
-        Raise :exc:`ActorError` naming actor, port and time when the actor raises, and as it is what
-        the user can mend.
+        Raise :exc:`ActorError` naming actor, port and time when the actor raises; errors that the
+        user can fix pass through.
         """
         self.now = now
         self._reply = reply = Reply(NO_WORK, [], [], [])  # faster than the defaults

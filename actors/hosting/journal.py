@@ -139,7 +139,7 @@ class JournalHost:
         return reply
 
     def snapshot(self, actor: str) -> bytes:
-        """Return the state of *actor* behind all that was submitted to it."""
+        """Return the state of *actor* after all messages submitted to it."""
         state: bytes = self._outlive(lambda: self.host.snapshot(actor))
         return state
 
@@ -152,7 +152,7 @@ class JournalHost:
             self._recover()
 
     def keep(self, actor: str, handle: Any) -> Any:
-        """Return what any host takes in place of *handle*: whoever has yet to read it has it."""
+        """Return the payload in a form that a replacement process can read."""
         if type(handle) is not int:
             return handle
         return self._outlive(lambda: self._keep(self._payloads[handle]))
@@ -171,7 +171,7 @@ class JournalHost:
         return self.host.keep(payload.readers[0], payload.handle)
 
     def _outlive(self, call: Callable[[], _Returned]) -> _Returned:
-        """Return what *call* returns, once more where a process is lost in between."""
+        """Return the result of *call*; repeat the call when a process is lost."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return call()

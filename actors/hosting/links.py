@@ -98,9 +98,9 @@ def _certificate() -> str:
 
 
 def greet(address: Address, peer: int, member: int, secrets: Secrets) -> ProcessLink:
-    """Connect, as *member*, to member *peer* at *address*, prove who this is and have it prove.
+    """Connect as *member* to member *peer* at *address*; both prove their identity.
 
-    Raise :exc:`OSError` when it cannot be reached or is somebody else.
+    Raise :exc:`OSError` when the peer cannot be reached or fails to.
     """
     connection = socket.create_connection(address, GREETING_S)
     try:
@@ -110,19 +110,19 @@ def greet(address: Address, peer: int, member: int, secrets: Secrets) -> Process
         proofs = _proofs(secrets.token, peer, member, theirs, mine)
         pipe.sendall(_INTRODUCTION.pack(member, mine, proofs[0]))
         if not hmac.compare_digest(_read_struct(pipe, _PROOF)[0], proofs[1]):
-            raise PermissionError("it is not of this run")
+            raise PermissionError("it is not part of this run")
         return ProcessLink(pipe)
     except BaseException as error:
         connection.close()
         if isinstance(error, EOFError):
-            raise ConnectionResetError("it took this process for a stranger") from None
+            raise ConnectionResetError("it rejected this process's credentials") from None
         raise
 
 
 def answer(connection: socket.socket, member: int, secrets: Secrets) -> tuple[int, ProcessLink]:
-    """Have who connected to *member* prove itself, and prove who this is; return its number.
+    """Accept a connection to *member*; both prove their identity. Return the peer's number.
 
-    Raise :exc:`OSError` or :exc:`EOFError` when it is not of this run, or is silent.
+    Raise :exc:`OSError` or :exc:`EOFError` when the peer is not of this run, or is silent.
     """
     connection.settimeout(GREETING_S)
     pipe = _pipe(connection, secrets, server=True)
@@ -209,14 +209,14 @@ def _tls(certificate: str, *, server: bool) -> ssl.SSLContext:
 
 
 def _proofs(token: bytes, door: int, guest: int, nonce: bytes, other: bytes) -> tuple[bytes, bytes]:
-    """Return what member *guest* proves itself with at the door of another, and what that does."""
+    """Return the proofs of member *guest* and of the member whose *door* it connects to."""
     said = struct.pack("<II", door, guest) + nonce + other
     first, second = (hmac.digest(token, who + said, "sha256") for who in (b"guest", b"door"))
     return first, second
 
 
 def _read_struct(pipe: Any, layout: struct.Struct) -> tuple[Any, ...]:
-    """Read a *layout*; its end, and not each of its bytes, is to come in time."""
+    """Read a *layout*; the time limit is for all of its bytes together."""
     until = time.monotonic() + GREETING_S
     data = bytearray(layout.size)
     room = memoryview(data)

@@ -107,7 +107,7 @@ class ProcessHost:
         return self._replies.pop(ticket)
 
     def snapshot(self, actor: str) -> bytes:
-        """Return the state of *actor* behind all that was submitted to it."""
+        """Return the state of *actor* after all messages submitted to it."""
         state: bytes = self._call(self._homes[actor], "snapshot", actor).tobytes()
         return state
 
@@ -133,7 +133,7 @@ class ProcessHost:
             self._call(home, "forget")
 
     def _call(self, home: int, service: str, actor: str = "", argument: Any = None) -> Any:
-        """Return what a process has to say to a call of one of its services."""
+        """Call one of a process's services and return the result."""
         self._calls += 1
         ticket = -self._calls  # those of messages count up from 0
         self._states[home].pending.append([ticket, actor, None, service, argument, 0])
@@ -306,6 +306,6 @@ def peak_bytes() -> int:
 
 
 def forget_peak() -> None:
-    """Have `peak_bytes` begin anew, for a process that serves one run after another."""
+    """Reset `peak_bytes`, for a process that serves one run after another."""
     with suppress(OSError):  # Linux alone has it, and some containers forbid it
         Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")

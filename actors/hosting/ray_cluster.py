@@ -53,8 +53,8 @@ SHIPPED = (
     if (_REPOSITORY / "pyproject.toml").is_file()
     else {"py_modules": [str(_REPOSITORY / name) for name in _PACKAGES]}
 )
-"""What a cluster is to have of us, as Ray's ``runtime_env``: the checkout, or our packages where
-they are installed beside all others."""
+"""Ray's ``runtime_env``: ships the checkout, or our packages where they are installed beside all
+others."""
 
 JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """Set by `ray job submit`, which has shipped the repository itself and allows nobody else to."""
@@ -66,7 +66,7 @@ _entered = False
 
 @contextmanager
 def ray_cluster(address: str | None = None, *, processes: int | None = None) -> Iterator[bool]:
-    r"""Have Ray for the time of a ``with``: a running cluster, or one of our own on this machine.
+    r"""Provide Ray during a ``with``: a running cluster, or one of our own on this machine.
 
     Inside another `ray_cluster`, or where Ray is running in this process already, that one serves.
     So several runs inside one start Ray once, and those that want the same processes one after the
@@ -112,7 +112,7 @@ def ray_cluster(address: str | None = None, *, processes: int | None = None) -> 
 
 @contextmanager
 def _without_side_effects() -> Iterator[None]:
-    """Have Ray leave SIGTERM and stdout alone, and start only processes that runs need.
+    """Make Ray leave SIGTERM and stdout alone, and start only processes that runs need.
 
     By SIGTERM it would end its cluster below those that are talking to it, and then the whole
     process. Onto stdout it prints that a process has died, whatever becomes of that.
@@ -146,9 +146,9 @@ def _get_registered_node(get_node: Callable[[str, str], Any], address: str, node
 
 
 def private_token() -> None:
-    """Have the token of Ray's clusters, in a file of the user's, be for the user alone.
+    """Make the user's token file for Ray's clusters readable by the user alone.
 
-    Ray makes it, if there is none, for everybody on the machine to read.
+    Ray creates a missing one readable by everybody on the machine.
     """
     if any(name.startswith("RAY_AUTH_") for name in os.environ):
         return  # it is somewhere else, or not wanted

@@ -304,7 +304,7 @@ class RayProcesses:
                 )
 
     def _reason(self, lost: MemberLostError) -> Exception:
-        """Return why a process is gone: the fault of an actor, there or where it depended on."""
+        """Return why a process is gone: an actor's error in any process, or the loss itself."""
         ended, _ = ray.wait(self._serving, num_returns=len(self._serving), timeout=_LOOK_S)
         for one in ended:
             try:
@@ -337,6 +337,6 @@ def _end(processes: Sequence[Any]) -> None:
 
 
 def _cause(error: RayTaskError) -> Exception:
-    """Return what an actor raised if the user can mend it, else that an actor raised."""
+    """Return the actor's own error if the user can fix it, else an :exc:`ActorError`."""
     cause = error.cause
     return cause if isinstance(cause, JoinsimError) else ActorError(str(cause))

@@ -1,4 +1,4 @@
-"""What a run saves of itself on disk, for another process to go on when its own one has died.
+"""A run saved on disk, so that another process can resume it when its own has died.
 
 All answers of the actors are written down as they come, and from time to time a snapshot: the state
 of every actor, and the payloads that are under way. The kernel of a run that goes on does
@@ -234,7 +234,7 @@ class SavedRun:
 
 
 def pause_after(took: _Time, interval: _Time) -> _Time:
-    """Return the pause after a snapshot that *took* so long: an *interval* at the least."""
+    """Return the pause after a snapshot that *took* so long; at least an *interval*."""
     return max(interval, _MOST_OF_THE_TIME * took)
 
 

@@ -104,7 +104,7 @@ class SavingHost:
         return reply or self._fetch(ticket, now)
 
     def snapshot(self, actor: str) -> Sized:
-        """Return the state of *actor* behind all that was submitted to it."""
+        """Return the state of *actor* after all messages submitted to it."""
         self._serial += 1
         if self._repeats:
             state = _State(self._serial, None, self._disk.size())
@@ -154,7 +154,7 @@ class SavingHost:
         return reply
 
     def _go_on(self) -> None:
-        """Have the actors answer from here on, and the kernel's payloads be what they were."""
+        """Let the actors answer from now on; restore the payloads and states in use."""
         self._repeats = False
         saved = self._disk.saved
         for actor, state in saved.states.items():
@@ -181,5 +181,5 @@ class SavingHost:
 
 
 def _alive(handles: Iterable[ref[_Handle]]) -> list[_Handle]:
-    """Return those that something holds."""
+    """Return the handles still referenced."""
     return [handle for one in handles if (handle := one()) is not None]

@@ -136,14 +136,14 @@ class WatchingHost(InlineHost):
         return reply
 
     def snapshot(self, actor: str) -> bytes:
-        """Return the state of *actor*, which remembers what was written down about it."""
+        """Snapshot the actor and store a copy of the checker's record of it."""
         state = _State(super().snapshot(actor))
         state.part = self._stored[actor] = self._parts[actor].copy()
         state.part.on_way.clear()  # only messages of the snapshot are sent once more
         return state
 
     def keep(self, actor: str, handle: Any) -> Any:
-        """Write down that the message, which is submitted next, is part of the last snapshot."""
+        """Record a message of the last snapshot; it is submitted next."""
         kept = self._kept[actor] = super().keep(actor, handle)
         return kept
 
@@ -153,7 +153,7 @@ class WatchingHost(InlineHost):
         self._parts.clear()
 
     def restore(self, actor: str, state: bytes | None) -> None:
-        """Go back to what was written down with *state*; None: what is on its way stays so."""
+        """Restore *actor* and its record; None: a new record, but messages on their way stay."""
         super().restore(actor, state)
         if isinstance(state, _State):
             self._parts[actor] = state.part.copy()

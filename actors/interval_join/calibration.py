@@ -310,7 +310,7 @@ class Master(Actor):
         return copies(counts, present) > self._threshold * copies(counts, suited)
 
     def _add_reached(self, reached: Reached, context: Context) -> None:
-        """Let emitters go on when all have taken a step."""
+        """Inform the emitters when all have taken a step."""
         self._reached.append(reached.value)
         if len(self._reached) < self._channels:
             return

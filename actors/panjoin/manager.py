@@ -380,7 +380,7 @@ class OutOfOrderManager(Manager):
     def _in_time(
         self, stream: int, part: Probes, span: tuple[int, int], context: Context
     ) -> Probes:
-        """Return *part* without what the watermark of the batch before has passed."""
+        """Return *part* without tuples older than the previous batch's watermark."""
         late = part.batch.ts < self._watermark
         report_late(stream, part.batch, late, self._watermark, span, context)
         return part.take(~late) if late.any() else part

@@ -91,7 +91,7 @@ class IndexedQuery:
         return batch.fields[indexed.probe_field].astype(indexed.dtype, copy=False)
 
     def ranges(self, stream: int, part: Probes) -> EncodedRanges:
-        """Return what tuples of *stream* ask for."""
+        """Return the ranges that tuples of *stream* probe with."""
         conditions = self._probing[stream]
         columns = [part.batch.fields[c.probe_field] for c in conditions]
         ranges = ranges_for(conditions, columns, part.start, part.stop)
@@ -151,7 +151,7 @@ class WorkerSubwindows(Stateful):
         return subwindow.insert(columns, insert.batch.id)
 
     def expire(self, commands: Commands) -> None:
-        """Drop what *commands* say."""
+        """Drop the expired subwindows."""
         for expire in commands.expire:
             self._subwindows[expire.stream].pop(expire.number, None)
 
@@ -280,7 +280,7 @@ class Worker(Actor):
         return WorkerResult(records, matches)
 
     def _sampled(self, stream: int, commands: Commands) -> np.ndarray | None:
-        """Return the splitters sampled in what was filled last of *stream* by these commands."""
+        """Return the splitters of the last subwindow of *stream* that these commands filled."""
         filled = [i.number for i in commands.insert if i.stream == stream and i.fills]
         return self._subwindows.of_stream(stream)[filled[-1]].sampled if filled else None
 

@@ -79,7 +79,7 @@ class Decision(Payload):
 
 
 class PlanBook(Protocol):
-    """What plans there are, and when another is better."""
+    """The available plans, and how to choose one of them."""
 
     def steps(self, plan: str) -> Sequence[OneWayStep]:
         """Return the one-way joins of a plan, numbered from 0."""

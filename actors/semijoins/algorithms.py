@@ -127,16 +127,16 @@ class AskingSource(SourceHalf):
 
     @property
     def answered(self) -> _Waiting:
-        """What the present answer is to."""
+        """The request being answered."""
         return self._queue[0]
 
     def wait(self, waiting: _Waiting, context: SiteContext) -> None:
-        """Wait for an answer, or only for those that are due before."""
+        """Queue tuples until their answer and all earlier ones are here."""
         self._queue.append(waiting)
         self._proceed_in_order(context)
 
     def on_answer(self, left: Shipment[Combinations], context: SiteContext) -> None:
-        """Proceed with what an answer has *left* of the tuples, and with those behind them."""
+        """Proceed with the tuples *left* after an answer, and with those queued behind them."""
         del self._queue[0]
         self.proceed(left, context)
         self._proceed_in_order(context)
@@ -147,7 +147,7 @@ class AskingSource(SourceHalf):
 
     @abstractmethod
     def proceed(self, new: Shipment[Combinations], context: SiteContext) -> None:
-        """Go on with tuples that need not wait any more."""
+        """Process tuples that no longer wait."""
 
 
 class ValuedDestination(DestinationHalf):
@@ -206,7 +206,7 @@ class SmS1Source(AskingSource):
         self.wait(_Waiting(new, values, asked=some), context)
 
     def _question(self, values: tuple[np.ndarray, ...]) -> PartialTuples | BloomFilter:
-        """Return what asks for matches of some values."""
+        """Return the request for matches of some values."""
         return PartialTuples(values)
 
     def on_shipment(self, shipment: Shipment[Any], context: SiteContext) -> None:

@@ -139,7 +139,7 @@ OtherT = TypeVar("OtherT", bound=Content)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shipment(Payload, Generic[ContentT_co]):
-    """What a step of a plan begins with, ships, or makes of an execution interval's tuples.
+    """Input, shipment or output of a plan's step for one execution interval.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class Shipment(Payload, Generic[ContentT_co]):
         return int(self.content.seq.min()), int(self.content.seq.max())
 
     def of(self, content: OtherT) -> Shipment[OtherT]:
-        """Return the same with another content."""
+        """Return a copy with another content."""
         return Shipment(step=self.step, tick=self.tick, final=self.final, content=content)
 
 

@@ -15,7 +15,7 @@ from joins.state import Stateful
 
 
 class Inflow(Stateful):
-    """What comes into a site interval by interval.
+    """A stream that enters a site, interval by interval.
 
     Attributes
     ----------

@@ -144,7 +144,7 @@ class WindowState(Stateful, ABC):
     """How far the window has moved, as one PO-Join PE sees it.
 
     A PE asks it for the bounds of its probes and for what has expired, and reports what happens; a
-    way overrides what it learns from.
+    subclass overrides the events that it learns from.
     """
 
     def bounds(self, part: Probes) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -508,7 +508,7 @@ class PoJoinPE(Actor):
     def _probe(
         self, queue: Sequence[Routed], structures: list[list[Sealed]], context: Context
     ) -> None:
-        """Probe the *structures* of each stored stream, and report to each of *queue* its own.
+        """Probe each stored stream's *structures*; report the matches of each message in *queue*.
 
         All of them probe at once: where epochs are short, messages have few tuples each, and a call
         costs more than its matches.

@@ -73,7 +73,7 @@ class PredicateRows(Payload, ABC):
     @classmethod
     @abstractmethod
     def intersecting(cls, parts: Sequence[Any]) -> Step:
-        """Return the step that intersecting *parts* is."""
+        """Return the step of intersecting *parts*."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,7 +441,7 @@ Complete = tuple[int, Sequence[PredicateRows]]
 
 
 class Provenance(Stateful, ABC):
-    """Stores partial results until there is one of every predicate; what waits, waits by a key."""
+    """Stores partial results, indexed by key, until there is one of every predicate."""
 
     state = ("_waiting",)
 
@@ -500,7 +500,7 @@ class Slots(Provenance):
     """
 
     def add(self, partial: Partial) -> list[Complete]:
-        """Complete what the slots contain, tuple by tuple."""
+        """Add partial results; return those now complete."""
         complete: list[Complete] = []
         for stream, rows in enumerate(partial.parts):
             if not len(rows):

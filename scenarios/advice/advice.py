@@ -411,7 +411,7 @@ def _changes(
 
 
 def _run_engines(search: Search, config: RunConfig, names: str) -> EngineComparison | None:
-    """Run real engines on this machine while there is time; those for which there is none wait."""
+    """Run real engines on this machine; engines beyond the budget are not run."""
     comparison = None
     plan = make_plan(change(config, {"feeding.rate_tps": None}), prepare=search.prepare)
     # A time limit is an interrupt, which comes to the main thread alone.

@@ -1,4 +1,4 @@
-"""What a person reads in the terminal, of everything that a command can come to."""
+"""Prints the result of each command."""
 
 from __future__ import annotations
 

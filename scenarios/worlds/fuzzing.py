@@ -111,7 +111,7 @@ def try_world(world: World, **how: Any) -> WorldTrial:
 
 
 def failure_of(report: Report, *, lossy: bool = False) -> str | None:
-    """Return what is wrong with a run, in words; None for nothing.
+    """Describe why a run fails; None if it passes.
 
     A *lossy* one may lack pairs or have them twice, but may have none that does not satisfy the
     query. Of a variant that claims no exactness not even that is asked: SPO-Join without its hash

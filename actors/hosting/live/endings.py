@@ -72,7 +72,7 @@ class Seat:
         return self._seq - 1
 
     def snapshot(self) -> list[Any]:
-        """Return the state of the actor and all else that serving it goes on from."""
+        """Return the state of the actor and all other fields that change as it is served."""
         return [self.cell.snapshot(), *(getattr(self, name) for name in self._saved_names())]
 
     def restore(self, state: list[Any]) -> None:
@@ -183,7 +183,7 @@ def components_of(wiring: Wiring, homes: Mapping[str, int]) -> list[Component]:
 
 
 class Endings:
-    """Ends this process's actors when nothing more can come to them, and informs those behind.
+    """Ends this process's actors when nothing more can reach them, and their channels with them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What processes of a live run send each other, measure time by, and write down.
+"""The messages, the clock and the journals of a live run's processes.
 
 A live run has no virtual time. All processes count from one moment. On one machine their clocks
 agree to the microsecond; between machines as well as the machines' own clocks do, so that latencies
@@ -92,7 +92,7 @@ class Recorder(ABC):
 
 
 class Journal(Recorder):
-    """Stores what it takes: in memory as long as it is little, then in a file."""
+    """Spools entries in memory, then in a temporary file."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ class ComponentReport:
 @storable
 @dataclass(slots=True)
 class Bundle:
-    """What has gathered for one process: handed over together, because each frame has its price.
+    """Everything waiting to go to one process, sent as one frame because each frame has a cost.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ class Calls:
 @storable
 @dataclass(slots=True)
 class Served:
-    """What serving an actor, or several, came to.
+    """Totals of serving one actor or several.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ _GATHERED = 16
 @storable
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Results, each with when it left; or rows of the trace: behind the snapshot *epoch*."""
+    """Results with the times they left, or trace rows, from after snapshot number *epoch*."""
 
     epoch: int
     entry: Entry
@@ -66,7 +66,7 @@ class SnapshotPart:
 
 
 class _Sent(Recorder):
-    """Sends the driver what it takes, a little at a time."""
+    """Sends the driver results and trace rows piece by piece."""
 
     def __init__(self, mesh: Mesh, clock: Clock) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class RecoveringShard(LiveShard):
             self.open_bundle(process, bundle)
 
     def run(self) -> Measured:
-        """As `LiveShard.run`; all that was written down is with the driver then."""
+        """As `LiveShard.run`; afterwards the driver has all results and trace rows."""
         measured = super().run()
         self._sent.flush()
         return measured
