@@ -1,4 +1,4 @@
-"""Windows of event time over two streams that arrive in any order: which tuples pair, as whose.
+"""Windows of event time over two streams that arrive in any order: which tuples pair.
 
 A pair's two tuples are the same whatever the order of arrival, and so is which of them probes: the
 newer one in event time, as if the streams had arrived in order. (Of equal times that of the query's

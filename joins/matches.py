@@ -99,7 +99,7 @@ class Matches:
         *,
         enumerate: bool,
     ) -> Matches:
-        """Return the matches of the probes that pairs are of; the ids of a row keep their order.
+        """Group pairs by probe; the ids of a row keep their order.
 
         Parameters
         ----------
@@ -110,8 +110,7 @@ class Matches:
         match_id
             int64, for each pair the match.
         repeats
-            int64, where one match after the other has several pairs: how many each of *match_id*
-            has. None: one.
+            int64, how many consecutive pairs each of *match_id* is in. None: one.
         enumerate
             Whether to list the match ids.
         """

@@ -1,4 +1,4 @@
-"""Rows about probing tuples, in nearly any order, added up per tuple and taken by ascending ranges.
+"""Sums of rows per probing tuple; rows come in nearly any order, sums leave in ascending ranges.
 
 What joiners find comes in several rows a tuple, nearly in the order of the tuples. Each row is
 looked at once; memory is that of the tuples between the first not taken and the last seen.
@@ -57,7 +57,7 @@ class TupleSums:
     def add(
         self, ids: np.ndarray, count: np.ndarray, fingerprint: np.ndarray, latest: np.ndarray
     ) -> None:
-        """Add rows: tuple, int64; matches and their fingerprint; what the latest is taken of."""
+        """Add rows: tuple (int64), matches, their fingerprint, and a candidate for the latest."""
         self._make_room(ids)
         rows, pairs = _add_rows(
             self._first, self._tuples, ids, count, fingerprint, latest, self._sums

@@ -131,7 +131,7 @@ def answer(connection: socket.socket, member: int, secrets: Secrets) -> tuple[in
     peer, theirs, proof = _read_struct(pipe, _INTRODUCTION)
     proofs = _proofs(secrets.token, member, peer, mine, theirs)
     if not hmac.compare_digest(proof, proofs[0]):
-        raise PermissionError("a stranger")
+        raise PermissionError("it does not know the secret of this run")
     pipe.sendall(proofs[1])
     return peer, ProcessLink(pipe)
 

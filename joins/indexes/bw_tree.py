@@ -125,7 +125,7 @@ class Pages(NamedTuple):
 def make_pages(
     *, pages: int, nodes: int, deltas: int, threads: int, width: int, chain: int
 ) -> Pages:
-    """Return memory of which nothing is used."""
+    """Allocate an empty set of pages."""
     room = width + chain  # All that a node may have before it is split.
     return Pages(
         mapping=np.zeros((pages, 1), np.int64),

@@ -159,7 +159,7 @@ _waiting: list[Callable[[], None]] = []
 
 @contextmanager
 def on_first_compile(say: Callable[[], None]) -> Iterator[None]:
-    """Call *say* before the first kernel is compiled in the ``with`` that is not stored yet."""
+    """Call *say* before the ``with`` first compiles a kernel that is not stored yet."""
     _waiting[:] = [say]
     try:
         yield

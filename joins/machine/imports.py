@@ -1,4 +1,4 @@
-"""What a process of ours leaves unloaded, and what it loads while it does something else."""
+"""Modules that our processes never load, and modules that they load in the background."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _WithoutScipy:
 
 
 def leave_out_unused() -> None:
-    """Have pyarrow believe that there is no pandas, and numba no scipy.
+    """Hide pandas from pyarrow, and scipy from numba.
 
     To load them takes half a second and a fifth of one. pyarrow loads pandas with the first array
     that it converts, in case that is one of pandas's; numba loads scipy with the first kernel that

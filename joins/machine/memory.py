@@ -52,9 +52,9 @@ def aligned(shape: tuple[int, ...], dtype: str | np.dtype = "int64", fill: float
 
 
 def record(*names: str, words: int = 2 * LINE) -> np.dtype:
-    """Return a record of int64 numbers that takes up so many words.
+    """Return a dtype of int64 fields padded to *words* words.
 
-    Where each thread has one, two lines keep them apart: processors fetch lines in pairs.
+    Two lines keep the records of different threads apart: processors fetch lines in pairs.
     """
     offsets = [8 * place for place in range(len(names))]
     formats = ["i8"] * len(names)

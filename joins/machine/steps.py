@@ -52,7 +52,7 @@ def step_of(record: type, *, otherwise: Any = None) -> Callable[[F], F]:
 
 
 def implements(declared: Callable[..., Any], record: type) -> Callable[[F], F]:
-    """Let the decorated function be what the step *declared* does where a *record* comes first."""
+    """Register the decorated function as step *declared* for a *record* as first argument."""
 
     def register(function: F) -> F:
         _implementations[declared][record] = function

@@ -1,4 +1,4 @@
-"""Why a kernel stops before it is through."""
+"""Reasons for a kernel to stop before its last row."""
 
 from __future__ import annotations
 

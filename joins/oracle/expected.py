@@ -197,7 +197,7 @@ def _keys(query: JoinQuery, stream: int, batch: Batch) -> np.ndarray:
 
 
 def _moved(ts: np.ndarray, by: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return *ts* + *by*, the nearest int64 where that is none, and a mask of where it is not."""
+    """Return *ts* + *by* clipped to int64, and a mask of the clipped values."""
     least, most = _INT64.min - min(by, 0), _INT64.max - max(by, 0)
     fits = (ts >= least) & (ts <= most)
     moved = np.full(len(ts), _INT64.max if by > 0 else _INT64.min)

@@ -1,4 +1,4 @@
-"""What workers share that join a batch side by side, and the steps that no index changes.
+"""State shared by workers that join a batch, and the steps that are the same for all indexes.
 
 PIM-Tree, section 4.1: tuples wait in a work queue, and workers take tasks from it. A tuple finds
 what is surely indexed in the index, and scans the window from the edge tuple on, the first that may

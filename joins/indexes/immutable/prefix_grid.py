@@ -140,7 +140,7 @@ class PrefixGridSegment(TreeSearchedSegment):
         result = matches.result(Work.from_counters(counters))
         if not enumerate:
             return result
-        # How many there are is known by now: ids are listed in one go, into as much room as that.
+        # The number of matches is known by now: all ids are listed in one go.
         listed = np.empty(matches.total + LANES, np.int64)
         # Matches are charged by their number: enumerating costs what counting does.
         uncharged = new_counters()

@@ -1,4 +1,4 @@
-"""BI-Sort on an FPGA (section IV): what its parts take for what a BI-Sort does.
+"""BI-Sort on an FPGA (section IV): the time that its parts take for the same work.
 
 The answers are a BI-Sort's; only the time is the board's. Its units process a tuple a clock, and
 work as a pipeline on what the memory streams: a batch takes as long as the slowest of the units,

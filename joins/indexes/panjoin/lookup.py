@@ -88,7 +88,7 @@ class Structure(Protocol):
         """
 
     def seal(self) -> Work:
-        """Prepare for a life without insertions."""
+        """Prepare for probes alone: no insertion follows."""
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain arrays and numbers."""

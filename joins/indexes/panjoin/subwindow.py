@@ -184,7 +184,7 @@ class Subwindow(Stateful):
         return self.structure.insert(codes[0], places)
 
     def seal(self) -> Work:
-        """Prepare for a life without insertions."""
+        """Prepare for probes alone: no insertion follows."""
         return self.structure.seal()
 
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
@@ -323,7 +323,7 @@ def in_threads(answer: Callable[[int, int], np.ndarray], probes: int, threads: i
 
 
 class OutOfOrderSubwindow(Subwindow):
-    """Tuples of a stretch of event time; what it takes for positions are places as they arrive.
+    """Tuples of a stretch of event time; its positions count them in order of arrival.
 
     What arrives while the subwindow is the newest one goes into its structure, in any order of
     event times. What arrives later, though it is no newer than a tuple in it, goes into a small

@@ -256,7 +256,7 @@ def _descend(inner: Inner, path: Path, level: int, code: int, counters: np.ndarr
 def _advance(
     inner: Inner, path: Path, leaf: int, before: int, code: int, counters: np.ndarray
 ) -> int:
-    """Return the leaf of *code*, starting from the path to *leaf*, which is that of *before*.
+    """Return the leaf of *code*, starting from the path to *leaf*, where code *before* is.
 
     Goes up only as far as *code* is past what the path's nodes cover.
     """

@@ -17,9 +17,8 @@ from joins.indexes.pim_tree.mutable import clear_tree
 from joins.work import NO_WORK, Work, new_counters
 
 _PATIENCE = 64
-"""Where the active tree does not have its share yet, or an archived one has not expired when its
-slot is needed, as in a window that grows, the active tree grows by one part in so many at the least
-before it is tried again."""
+"""When archiving is not possible yet (in a growing window the active tree may lack its share, or no
+slot be free), the active tree grows by at least one part in so many before the next try."""
 
 
 class Chain(ForestIndex):
