@@ -180,14 +180,14 @@ class Segment(Stateful):
         ids = here.batch.id
         begin, end = (int(ids[0]), int(ids[-1]) + 1) if len(here) else (0, 0)
         rows, seen = self._probe(
-            arriving, np.maximum(arriving.start, begin), np.minimum(arriving.stop, end), pairs
+            arriving, np.maximum(arriving.start, begin), np.minimum(arriving.stop, end), pairs=pairs
         )
         ends = np.append(ids, end)
         seen_rows, seeing = self._probe(
             arriving,
             ends[np.searchsorted(here.stop, arriving.batch.id, "right")],
             ends[np.searchsorted(here.start, arriving.batch.id, "right")],
-            True,
+            pairs=True,
         )
         assert seeing.match_id is not None  # they were listed
         # A row for each position that may see any: no more than a window has.
@@ -213,7 +213,7 @@ class Segment(Stateful):
         return int(np.searchsorted(self.tuples.batch.id, position))
 
     def _probe(
-        self, arriving: Probes, start: np.ndarray, stop: np.ndarray, pairs: bool
+        self, arriving: Probes, start: np.ndarray, stop: np.ndarray, *, pairs: bool
     ) -> tuple[np.ndarray, ProbeResult]:
         """Probe with those of *arriving* that see any tuples; return which, and the result."""
         rows = np.flatnonzero(start < stop)

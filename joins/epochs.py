@@ -117,14 +117,16 @@ class EpochCutter(Stateful):
                 self._gathered[stream] += stop - start
             if stops is None:
                 if starts != ends:
-                    cuts.append(self._cut(starts, ends, False))
+                    cuts.append(self._cut(starts, ends, ends_epoch=False))
                 return cuts
-            cuts.append(self._cut(starts, stops, True))
+            cuts.append(self._cut(starts, stops, ends_epoch=True))
             self.epoch += 1
             self._gathered = [0] * len(seq)
             starts = stops
 
-    def _cut(self, starts: tuple[int, ...], stops: tuple[int, ...], ends_epoch: bool) -> EpochCut:
+    def _cut(
+        self, starts: tuple[int, ...], stops: tuple[int, ...], *, ends_epoch: bool
+    ) -> EpochCut:
         return EpochCut(epoch=self.epoch, starts=starts, stops=stops, ends_epoch=ends_epoch)
 
     def _end_by_count(

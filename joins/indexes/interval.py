@@ -172,7 +172,7 @@ class IntervalBuffer(Stateful):
         begin, end = np.empty((2, len(groups.order)), np.int64)
         _reach_stored(self._keys, self._pool, groups, reach, begin, end, counters)
         pool = self._pool
-        ranges = _Ranges(True, groups.order, groups.ids, begin, end, pool.id, pool.sums)
+        ranges = _Ranges(groups.order, groups.ids, begin, end, pool.id, pool.sums, of_probes=True)
         return self._match(ranges, groups, conditions, counters, enumerate)
 
     def probe_stored(
@@ -183,7 +183,7 @@ class IntervalBuffer(Stateful):
         first, past = np.empty((2, len(groups.keys)), np.int64)
         reached = _reach_keys(self._keys, self._pool, groups, reach, first, past, counters)
         place, stored, begin, end = np.empty((4, reached), np.int64)
-        ranges = _Ranges(False, place, stored, begin, end, groups.ids, groups.sums)
+        ranges = _Ranges(place, stored, begin, end, groups.ids, groups.sums, of_probes=False)
         _reach_probes(self._pool, groups, reach, first, past, ranges, counters)
         return self._match(ranges, groups, conditions, counters, enumerate)
 
@@ -288,23 +288,23 @@ class _Ranges(NamedTuple):
 
     Attributes
     ----------
-    of_probes
-        Whether they are probes, and their candidates stored tuples; else the other way round.
     of, of_id
         int64: rows of probes, or places of stored tuples; and their ids.
     begin, end
         int64: places of stored tuples, or of probes in their groups' order.
     id, sums
         The candidates' ids, and the wrapping sum of the hashes of those before each.
+    of_probes
+        Whether they are probes, and their candidates stored tuples; else the other way round.
     """
 
-    of_probes: bool
     of: np.ndarray
     of_id: np.ndarray
     begin: np.ndarray
     end: np.ndarray
     id: np.ndarray
     sums: np.ndarray
+    of_probes: bool
 
 
 class _Found(NamedTuple):

@@ -27,10 +27,10 @@ class Goal(NamedTuple):
 
 
 GOALS = {
-    "throughput": Goal("throughput_tps", "tuples/s", True, True),
-    "latency": Goal("latency_ms.p95", "ms p95", False, False),
-    "bytes": Goal("network.each", "bytes a tuple", False, False),
-    "memory": Goal("state_bytes.total", "bytes of state", False, False),
+    "throughput": Goal("throughput_tps", "tuples/s", highest=True, saturated=True),
+    "latency": Goal("latency_ms.p95", "ms p95", highest=False, saturated=False),
+    "bytes": Goal("network.each", "bytes a tuple", highest=False, saturated=False),
+    "memory": Goal("state_bytes.total", "bytes of state", highest=False, saturated=False),
 }
 
 STRUCTURES = ("index", "structure", "immutable")

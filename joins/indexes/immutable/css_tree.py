@@ -150,7 +150,7 @@ def _leaf_end(nodes: CssNodes, leaf: int) -> int:
 
 @inlined
 def _descend(
-    nodes: CssNodes, values: np.ndarray, after: bool, places: np.ndarray, counters: np.ndarray
+    nodes: CssNodes, values: np.ndarray, places: np.ndarray, counters: np.ndarray, after: bool
 ) -> None:
     """Turn `_ROOT` into the first place with a key of at least values[i], or *after*: greater.
 
@@ -189,8 +189,8 @@ def find_ranges_in_tree(
             counters[COMPARISONS] += 2
             begin[i] = _ROOT if lo[i] > nodes.keys[0] else _KNOWN
             end[i] = _ROOT if hi[i] < nodes.keys[n - 1] else _KNOWN
-    _descend(nodes, lo, False, begin, counters)
-    _descend(nodes, hi, True, end, counters)
+    _descend(nodes, lo, begin, counters, after=False)
+    _descend(nodes, hi, end, counters, after=True)
     for i in range(len(lo)):
         if begin[i] == _KNOWN:
             begin[i] = 0

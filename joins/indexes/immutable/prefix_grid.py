@@ -219,7 +219,7 @@ def _side(
     """Return part 0 or 1 of the range of a probe on one axis."""
     if axis == len(places.begin):
         # One predicate alone: positions are the other axis.
-        return satisfying(window[0], window[1], False, part, tuples)
+        return satisfying(window[0], window[1], negated=False, part=part, tuples=tuples)
     begin, end = places.begin[axis, probe], places.end[axis, probe]
     return satisfying(begin, end, places.negated[axis], part, tuples)
 
@@ -289,7 +289,7 @@ def _test_candidates(
         count = filter_candidates(candidates, count, grid.place, predicate, inside, negated)
     counters[COMPARISONS] += count
     inside = window[0], window[1] - 1
-    return int(filter_candidates(candidates, count, grid.place, -1, inside, False))
+    return int(filter_candidates(candidates, count, grid.place, -1, inside, negated=False))
 
 
 @kernel

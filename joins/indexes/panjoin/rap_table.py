@@ -112,8 +112,8 @@ def append(llat: Llat, partition: int, key: int, place: int) -> None:
 
 
 @kernel
-def _match_partition(llat: Llat, partition: int, whole: bool, lookup: Lookup, row: int) -> None:
-    """Match a partition: the *whole*, if all keys are as the probe wants them, or by their keys."""
+def _match_partition(llat: Llat, partition: int, lookup: Lookup, row: int, whole: bool) -> None:
+    """Match a partition: the *whole* if all of its keys are in range, else key by key."""
     entry = partition
     while entry != NONE:
         if whole:
@@ -138,17 +138,17 @@ def match_partitions(llat: Llat, lookup: Lookup, row: int, first: int, last: int
         partition = NONE if empty else first
         while partition != NONE:
             whole = partition not in (first, last)
-            _match_partition(llat, partition, whole, lookup, row)
+            _match_partition(llat, partition, lookup, row, whole=whole)
             partition = NONE if partition == last else llat.follow[partition]
         return
     partition = 0  # The leftmost: splitting a partition moves its upper part.
     between = False
     while partition != NONE:
         if not empty and partition in (first, last):
-            _match_partition(llat, partition, False, lookup, row)
+            _match_partition(llat, partition, lookup, row, whole=False)
             between = partition != last
         elif not between:
-            _match_partition(llat, partition, True, lookup, row)
+            _match_partition(llat, partition, lookup, row, whole=True)
         partition = llat.follow[partition]
 
 
