@@ -20,8 +20,12 @@ from joins.matches import ProbeResult
 from joins.work import BITS, MATCHES, Work, new_counters
 
 WORD_BITS = 64
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-_ONE = np.uint64(1)
+WORD_SHIFT = np.uint64(6)
+BIT_MASK = np.uint64(63)
+"""Bit b of a row is bit ``b & BIT_MASK`` of its word ``b >> WORD_SHIFT``."""
+FIRST_BIT = np.uint64(1)
+ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""Words with the lowest bit set, and all of them."""
 
 
 def words_for(bits: int) -> int:
@@ -89,11 +93,11 @@ def bits_between(word: int, begin: int, end: int) -> np.uint64:
     high = end - word * WORD_BITS
     if low >= WORD_BITS or high <= 0 or low >= high:
         return np.uint64(0)
-    mask = _ALL
+    mask = ALL_BITS
     if low > 0:
         mask = mask << np.uint64(low)
     if high < WORD_BITS:
-        mask = mask & ((_ONE << np.uint64(high)) - _ONE)
+        mask = mask & ((FIRST_BIT << np.uint64(high)) - FIRST_BIT)
     return mask
 
 
@@ -136,7 +140,7 @@ def _read_rows(
             left = rows[row, word]
             while left != 0:
                 position = base + word * WORD_BITS + trailing_zeros(left)
-                left &= left - _ONE
+                left &= left - FIRST_BIT
                 total += splitmix64(position)
                 if keep_ids:
                     match_id[found] = position

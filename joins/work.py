@@ -81,6 +81,9 @@ COMPARISONS, INSERTS, MOVES, BITS, BYTES_COPIED, MATCHES, ATOMICS, ELAPSED_NS = 
 
 NO_WORK = Work()
 
+ENTRY_BYTES = 16
+"""Size of an index entry: a key and a position."""
+
 
 def new_counters() -> np.ndarray:
     """Return counters for a kernel, all zero."""

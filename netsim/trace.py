@@ -44,6 +44,9 @@ _NAMED = COLUMNS[:3]
 _FLUSH_ROWS = 16_384
 """Rows in memory at most; also the size of a row group on disk."""
 
+READ_ROWS = 65_536
+"""Rows that readers take at a time."""
+
 
 def trace_names(wiring: Wiring) -> list[str]:
     """Return what the codes in the trace of a system of this wiring stand for: actors, ports."""

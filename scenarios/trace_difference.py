@@ -19,12 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from joins.errors import DataError
-from netsim.trace import COLUMNS
+from netsim.trace import COLUMNS, READ_ROWS
 
 AROUND = 10
 """Rows that are shown before and after the first that differs."""
-
-_READ_ROWS = 65_536
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +110,7 @@ def _batches(run: Path) -> Iterator[pa.RecordBatch]:
     if not path.is_file():
         raise DataError(f"{path} is not there: name two directories that runs have written")
     with pq.ParquetFile(path) as file:
-        yield from file.iter_batches(_READ_ROWS, columns=list(COLUMNS))
+        yield from file.iter_batches(READ_ROWS, columns=list(COLUMNS))
 
 
 def _first_difference(

@@ -24,7 +24,7 @@ from joins.indexes import bw_tree
 from joins.indexes.pim_tree.index import WIDTH
 from joins.window_join.b_plus import FANOUT
 from joins.window_join.registry import IndexName, Making
-from joins.work import COUNTERS
+from joins.work import COUNTERS, ENTRY_BYTES
 
 Terms = dict[str, float]
 
@@ -182,7 +182,6 @@ def merge_time(entries: float, fanout: float, merge_entry_ns: float) -> float:
 
 _FILLED = 0.69
 """Share of a B+-tree's slots that random inserts fill on average: ln 2 (Yao, 1978)."""
-_ENTRY_BYTES = 16
 
 MODELLED: tuple[IndexName, ...] = (
     "pim_tree",
@@ -240,7 +239,7 @@ def predict(
         window=window, match_rate=match_rate, compare_ns=compare_ns + unit_ns["matches"]
     )
     immutable = TreeTimes(fanout=WIDTH, search_ns=WIDTH * compare_ns, full=True)
-    entry_ns = compare_ns + unit_ns["moves"] + _ENTRY_BYTES * unit_ns["bytes_copied"]
+    entry_ns = compare_ns + unit_ns["moves"] + ENTRY_BYTES * unit_ns["bytes_copied"]
     m = making.merge_ratio
 
     def mutable(entries: float) -> TreeTimes:

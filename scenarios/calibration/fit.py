@@ -30,9 +30,8 @@ from netsim.cost import (
     Transport,
 )
 from scenarios.calibration.live_runs import CarriedMessages
-from scenarios.calibration.structures import least_squares
+from scenarios.calibration.structures import PS_PER_S, least_squares
 
-_PS_PER_S = 1e12
 _PULL = 0.001
 """Weight of a factor's distance from 1 beside a run's relative error: it decides where these do
 not."""
@@ -152,7 +151,7 @@ def _relative_fit(
     if near_one is not None:
         rows = np.vstack([rows, near_one * _PULL])
         wanted = np.append(wanted, np.full(len(near_one), _PULL))
-    return [round(cost * _PS_PER_S) for cost in least_squares(rows, wanted).tolist()]
+    return [round(cost * PS_PER_S) for cost in least_squares(rows, wanted).tolist()]
 
 
 def write_profile(profile: Calibrated, path: Path, comment: str) -> None:

@@ -24,7 +24,7 @@ PART_OF_CALL = {"interval_join.shared": "interval_join.join"}
 """Steps that are parts of a longer call, as of a thread that takes one tuple after the other; and
 the operations that they are parts of."""
 
-_PS_PER_S = 10**12
+PS_PER_S = 10**12
 _ROUNDS = 100
 _LEAST, _MOST = 0.05, 1000
 """What part of a price is charged at the least, and at the most."""
@@ -66,7 +66,7 @@ def fit_structure(
 
     Without *calls* a call has no price beside its tuples' and its work's.
     """
-    counts = np.array([_counts(sample) / (sample.call_seconds * _PS_PER_S) for sample in samples])
+    counts = np.array([_counts(sample) / (sample.call_seconds * PS_PER_S) for sample in samples])
     counts[:, 0] *= calls
     sizes, at_size = np.unique([one.step.size for one in samples], return_inverse=True)
     # Where a call takes all tuples there are, the size says all.

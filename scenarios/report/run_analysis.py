@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from actors.feed import Feed, StreamData
 from actors.result_files import summary_path
 from actors.source import NS_PER_S
+from netsim.trace import READ_ROWS
 from scenarios.results import LatencyHistogram, Summaries
 
 BINS_MAX = 60
@@ -29,7 +30,6 @@ STAGES = ("waits to be sent", "crosses the network", "waits in the inbox", "is s
 
 _STAGE_ENDS = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
 _COLUMNS = ["sender", "receiver", "port", "nbytes", "last", *_STAGE_ENDS]
-_READ_ROWS = 65_536
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ def analyse_trace(
     index = {name: i for i, name in enumerate(actors)}
     is_source = np.array([name in sources for name in actors], bool)
     with pq.ParquetFile(trace) as file:
-        for rows in file.iter_batches(_READ_ROWS, columns=_COLUMNS):
+        for rows in file.iter_batches(READ_ROWS, columns=_COLUMNS):
             _add_rows(figures, rows, index, is_source)
     np.maximum.accumulate(figures.entered, out=figures.entered)
     return figures
@@ -188,7 +188,7 @@ def first_messages(trace: Path, most: int) -> dict[str, list[Any]]:
     columns = ["sender", "receiver", "port", "rows", "nbytes", *_STAGE_ENDS]
     parts: list[pa.RecordBatch] = []
     with pq.ParquetFile(trace) as file:
-        for rows in file.iter_batches(_READ_ROWS, columns=columns):
+        for rows in file.iter_batches(READ_ROWS, columns=columns):
             names = [rows[column].cast(pa.string()) for column in columns[:3]]
             crossed = pc.not_equal(names[0], names[1])
             arrays = [*names, *(rows[column] for column in columns[3:])]
@@ -247,8 +247,8 @@ def analyse_results(directory: Path, bins: TimeBins, born: Sequence[np.ndarray])
             continue
         total = int(numbers[-1])
         summaries = Summaries(path, total)
-        for first in range(0, total, _READ_ROWS):
-            tuples = summaries.take(min(total, first + _READ_ROWS))
+        for first in range(0, total, READ_ROWS):
+            tuples = summaries.take(min(total, first + READ_ROWS))
             reported = np.flatnonzero(tuples.latest >= 0)
             latency_ns = tuples.latest[reported]
             # The half keeps a tuple clear of the edges, where bins without births would be a step.
@@ -281,7 +281,7 @@ def split_by_stream(files: Sequence[StreamData], arrived: np.ndarray) -> list[np
     taken = 0
     for place, number in enumerate(arrived):
         while taken < number:
-            arrivals = feed.take(min(_READ_ROWS, int(number) - taken))
+            arrivals = feed.take(min(READ_ROWS, int(number) - taken))
             if arrivals is None:
                 break
             taken += len(arrivals)

@@ -18,7 +18,7 @@ from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, SHARED_MERGE_RATIO,
 from joins.matches import ProbeResult
 from joins.window_join.registry import Making
 from joins.window_join.rows import KernelRows
-from joins.work import NO_WORK, Work
+from joins.work import ENTRY_BYTES, NO_WORK, Work
 from netsim.cost import CostProfile
 from scenarios.calibration.window_joins import WindowWorkload
 from scenarios.surveys.drift_speed import BEFORE, DRIFTING, drifting_keys
@@ -39,7 +39,6 @@ _MERGE_RATIO = 0.5
 _IDLE = 0.1
 """Share of the mean number of inserts below which a subindex is idle."""
 _KEY_BYTES = 8
-_ENTRY_BYTES = 16
 _DEPTHS = {"im_tree": 0, "pim_tree": INSERTION_DEPTH}
 """Insertion depth of each forest; an IM-Tree is a PIM-Tree of depth 0."""
 
@@ -207,9 +206,9 @@ def _join(
 
 
 def _traffic(work: Work) -> dict[str, object]:
-    moved = _ENTRY_BYTES * work.moves + work.bytes_copied
+    moved = ENTRY_BYTES * work.moves + work.bytes_copied
     read = _KEY_BYTES * work.comparisons + moved
-    written = _ENTRY_BYTES * work.inserts + moved
+    written = ENTRY_BYTES * work.inserts + moved
     return {
         "gb_s": {
             "read": read / work.elapsed_ns,

@@ -36,10 +36,10 @@ from actors.hosting.processes import Processes, RayUnavailableError
 from actors.hosting.saved_run import pause_after
 from actors.protocol import Progress
 from actors.result_epochs import ResultEpochs
+from actors.source import NS_PER_S
 from actors.state import from_bytes, to_bytes
 from joins.state import storable
 
-_NS_PER_S = 1_000_000_000
 _ATTEMPTS = 3
 """Times that the processes are started from one snapshot before a loss is taken for what happens
 always."""
@@ -302,7 +302,7 @@ class RecoveringRun:
             return processes.receive()
         left_ns = taking.due_ns - clock.now()
         if left_ns > 0:
-            return processes.receive(left_ns / _NS_PER_S)
+            return processes.receive(left_ns / NS_PER_S)
         taking.began_ns = clock.now()
         for process in range(processes.count):
             processes.send(process, self._epoch + 1)

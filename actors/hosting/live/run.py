@@ -38,10 +38,10 @@ from actors.hosting.mesh import Mesh
 from actors.hosting.process_host import peak_bytes
 from actors.hosting.processes import Processes
 from actors.protocol import FEEDBACK, START, TIMER, ActorSpec, Progress, Sent, Wiring
+from actors.source import NS_PER_S
 from joins.state import array_bytes
 
-_NS_PER_S = 1_000_000_000
-_REPORT_NS = _NS_PER_S // 2
+_REPORT_NS = NS_PER_S // 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +180,7 @@ class LiveShard:
             self._post.send_all()
             wait_s = None
             if self._timers:
-                wait_s = max(0, self._timers[0][0] - self._clock.now()) / _NS_PER_S
+                wait_s = max(0, self._timers[0][0] - self._clock.now()) / NS_PER_S
         elif not self._mesh.waiting:
             return
         received = self._mesh.receive(wait_s)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from joins.bit_array import words_for
+from joins.bit_array import BIT_MASK, FIRST_BIT, WORD_SHIFT, words_for
 from joins.indexes.b_plus.nodes import (
     ENTRIES,
     FIRST_LEAF,
@@ -33,7 +33,7 @@ from joins.indexes.search import lower_bound, upper_bound
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
 from joins.state import Stateful
-from joins.work import BITS, COMPARISONS, Work, new_counters
+from joins.work import BITS, COMPARISONS, ENTRY_BYTES, Work, new_counters
 
 NODE_ENTRIES = 128
 """Entries per node. Measured with two sliding windows of 2^20 tuples (`--sweep` in
@@ -42,11 +42,6 @@ benchmarks/b_plus_tree_join.py): 64 and 128 lie within a tenth of each other, 12
 
 _NODE_ENTRIES_MIN = 8
 """A quarter of a node must be two children, or a node could have no neighbour."""
-_ENTRY_BYTES = 16
-
-_WORD_SHIFT = np.uint64(6)
-_BIT_MASK = np.uint64(63)
-_ONE = np.uint64(1)
 
 
 class KeyRanges(NamedTuple):
@@ -203,7 +198,7 @@ class BPlusTree(Stateful):
         keys = np.empty(len(self), self.dtype)
         positions = np.empty(len(self), np.int64)
         copy_entries(self.nodes, keys, positions)
-        return keys, positions, Work(bytes_copied=_ENTRY_BYTES * len(self))
+        return keys, positions, Work(bytes_copied=ENTRY_BYTES * len(self))
 
     def clear(self) -> None:
         """Delete all entries; the memory stays for the next epoch."""
@@ -298,7 +293,7 @@ def _flip(
     # Unsigned, or every index would be tested for counting from the end: 1.4 times as slow.
     for i in range(np.uint64(begin), np.uint64(end)):
         bit = np.uint64(nodes.leaves.positions[np.uint64(leaf), i] - base)
-        rows[np.uint64(row), bit >> _WORD_SHIFT] ^= _ONE << (bit & _BIT_MASK)
+        rows[np.uint64(row), bit >> WORD_SHIFT] ^= FIRST_BIT << (bit & BIT_MASK)
     counters[BITS] += end - begin
 
 

@@ -31,7 +31,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.bit_array import intersect, keep_window, read_matches, words_for
+from joins.bit_array import (
+    BIT_MASK,
+    FIRST_BIT,
+    WORD_SHIFT,
+    intersect,
+    keep_window,
+    read_matches,
+    words_for,
+)
 from joins.hashing import splitmix64
 from joins.indexes.columns import key_dtype
 from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges, satisfying, window_in
@@ -49,9 +57,6 @@ FANOUT = NODE_KEYS + 1
 _ROOT, _KNOWN = 0, -1  # Where a search begins; what stands for a place that needs none.
 
 _WORD_BITS, _WORD_BYTES = 64, 8
-_ONE = np.uint64(1)
-_WORD_SHIFT = np.uint64(6)
-_BIT_MASK = np.uint64(63)
 _STRETCHES = np.uint64(4)
 _ROW_WORDS_MAX = 1 << 16  # Words of bit arrays filled at a time, per predicate: half a megabyte.
 
@@ -314,7 +319,7 @@ def _set_bit(
     leaf_id: np.ndarray, predicate: int, place: int | np.uint64, rows: np.ndarray, row: int
 ) -> None:
     bit = np.uint64(leaf_id[predicate, place])
-    rows[row, bit >> _WORD_SHIFT] |= _ONE << (bit & _BIT_MASK)
+    rows[row, bit >> WORD_SHIFT] |= FIRST_BIT << (bit & BIT_MASK)
 
 
 class CssHashSegment(_CssSegment):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.bit_array import bits_between, words_for
+from joins.bit_array import ALL_BITS, BIT_MASK, FIRST_BIT, WORD_SHIFT, bits_between, words_for
 from joins.hashing import mix
 from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges
 from joins.indexes.search import filter_candidates
@@ -31,11 +31,7 @@ from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has
 from joins.state import storable
 from joins.work import BITS, COMPARISONS, Work
 
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-_ONE = np.uint64(1)
 _WORD_BITS = 64
-_WORD_SHIFT = np.uint64(6)
-_BIT_MASK = np.uint64(63)
 
 # What the two ways to answer cost, in quarters of a nanosecond, measured on 100,000 random tuples.
 _LOOKUP_COST = 3  # one tuple of a short range, per other predicate
@@ -166,7 +162,7 @@ def _probe_bits(
     span = words[1] - words[0]
     if predicates == 1:
         for word in range(words[0], words[1]):
-            scratch.bits[0, word] = _ALL
+            scratch.bits[0, word] = ALL_BITS
     for predicate in range(1, predicates):
         row = min(predicate - 1, 1)
         counters[BITS] += _fill_words(sealed, places, predicate, probe, words, scratch, row)
@@ -188,7 +184,7 @@ def _flip(
     """Flip the bits of the tuples between two places of another order."""
     for place in range(np.uint64(begin), np.uint64(end)):
         bit = np.uint64(to_lead[other, place])
-        scratch.bits[row, bit >> _WORD_SHIFT] ^= _ONE << (bit & _BIT_MASK)
+        scratch.bits[row, bit >> WORD_SHIFT] ^= FIRST_BIT << (bit & BIT_MASK)
 
 
 @kernel
@@ -212,7 +208,7 @@ def _fill_words(
     other = predicate - 1
     begin, end = places.begin[predicate, probe], places.end[predicate, probe]
     complement = end - begin > n - (end - begin)
-    background = _ALL if complement != places.negated[predicate] else np.uint64(0)
+    background = ALL_BITS if complement != places.negated[predicate] else np.uint64(0)
     for word in range(np.uint64(words[0]), np.uint64(words[1])):
         scratch.bits[row, word] = background
     # Flips outside the words in use do no harm: the next probe overwrites a word before reading it.
@@ -248,7 +244,7 @@ def _read_words(
         left = scratch.bits[0, np.uint64(word)] & bits_between(word, begin, end)
         while left != 0:
             place = np.uint64(word * _WORD_BITS + trailing_zeros(left))
-            left &= left - _ONE
+            left &= left - FIRST_BIT
             position = sealed.position[place]
             if _is_seen(position, window):
                 total += sealed.mixed[place]

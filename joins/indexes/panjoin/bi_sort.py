@@ -27,6 +27,7 @@ from joins.hashing import splitmix64
 from joins.indexes.index import EncodedRanges
 from joins.indexes.panjoin.lookup import (
     BLOCK,
+    GREATEST_CODE,
     Lookup,
     match_places,
     sees_nothing,
@@ -56,7 +57,6 @@ CHUNK = LANES
 """Keys that a scan compares without a branch in between; partitions are whole numbers of them."""
 
 _NARROW = np.iinfo(np.int32)
-_GREATEST = np.int64(0x7FFFFFFFFFFFFFFF)
 _SCANNED = 4 * CHUNK
 """Keys of a partition that are scanned; a wider one is first narrowed down by halving."""
 _LINE = 16
@@ -399,7 +399,7 @@ def _find_ends(
         if ranges.low[0, row] > high:
             spans.main_begin[column] = spans.main_end[column] = 0
             spans.buffer_begin[column] = spans.buffer_end[column] = 0
-        elif high == _GREATEST:
+        elif high == GREATEST_CODE:
             spans.main_end[column], spans.buffer_end[column] = main.size, buffer.size
         else:
             past = high + 1
@@ -448,7 +448,7 @@ def _search(
 @inlined
 def _first_above(run: SortedRun, place: int, high: int) -> int:
     """Return the first place, from *place* on, with a key above *high*."""
-    if high == _GREATEST:
+    if high == GREATEST_CODE:
         return run.size
     target = nearest_key(run.keys, high + 1)
     less = LANES
@@ -479,14 +479,14 @@ def _find_in_main(
         _prefetch_partition(arrays, begins, np.int64(column), count)
         high = ranges.high[0, np.uint64(begin) + column]
         first = nearest_key(main.keys, low[np.uint64(begin) + column])
-        past = nearest_key(main.keys, min(high, _GREATEST - 1) + 1)
+        past = nearest_key(main.keys, min(high, GREATEST_CODE - 1) + 1)
         scanned, size, steps = _partition_to_scan(arrays, begins[column], first)
         start = stop = chunk = scanned
         while chunk < scanned + size:
             start += lanes_less(main.keys, 0, chunk, first)
             stop += lanes_less(main.keys, 0, chunk, past)
             chunk += CHUNK
-        if stop == scanned + size or high == _GREATEST:
+        if stop == scanned + size or high == GREATEST_CODE:
             stop = _first_above(main, stop, high)
         prefetch_entry(main.places, 0, start)
         prefetch_entry(main.places, 0, max(stop - 1, start))

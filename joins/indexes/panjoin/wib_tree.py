@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.panjoin.lookup import BLOCK, Lookup
+from joins.indexes.panjoin.lookup import BLOCK, GREATEST_CODE, Lookup
 from joins.indexes.panjoin.rap_table import (
     NONE,
     Llat,
@@ -30,8 +30,6 @@ FANOUT = 64
 """Children of an inner node: 512 bytes of keys, few enough for inner nodes to stay in the cache."""
 
 LEVELS_MAX = 64
-
-_GREATEST = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
 @storable
@@ -351,7 +349,7 @@ def _split_leaf(
     middle = _select(scratch.selected, count, count // 2)
     below = up_to = 0
     least, most = scratch.keys[0], scratch.keys[0]
-    above = int(_GREATEST)
+    above = int(GREATEST_CODE)
     for i in range(count):
         key = scratch.keys[i]
         below += key < middle

@@ -54,9 +54,8 @@ from joins.machine.memory import aligned
 from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
 from joins.state import State, Stateful
-from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, NO_WORK, Work, new_counters
+from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, ENTRY_BYTES, NO_WORK, Work, new_counters
 
-_ENTRY_BYTES = 16
 WIDTH = 32
 """Entries per leaf and children per node, of both kinds of trees: four cache lines of keys."""
 
@@ -387,7 +386,7 @@ def merge_runs(
         written += positions[source, old] >= horizon
         old += 1
     counters[COMPARISONS] += entries
-    counters[BYTES_COPIED] += _ENTRY_BYTES * written
+    counters[BYTES_COPIED] += ENTRY_BYTES * written
     build_inner(forest, target, written, counters)
     build_coarse(forest, target)
 

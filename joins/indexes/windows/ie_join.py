@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.bit_array import bits_between, words_for
+from joins.bit_array import FIRST_BIT, bits_between, words_for
 from joins.indexes.immutable.order_arrays import offset, permutation
 from joins.indexes.index import EncodedRanges, Ranges, in_range
 from joins.indexes.windows.window_tuples import WindowColumns, WindowIndex, WindowTuples
@@ -37,7 +37,6 @@ from joins.state import storable
 from joins.work import BITS, COMPARISONS, NO_WORK, Work
 
 _INT64_MAX = np.iinfo(np.int64).max
-_ONE = np.uint64(1)
 
 
 @storable
@@ -182,7 +181,7 @@ def _sweep(
             return i
         for k in range(is_set, batch.set_end[i]):
             bit = batch.set_order[k]
-            bits[bit >> 6] |= _ONE << np.uint64(bit & 63)
+            bits[bit >> 6] |= FIRST_BIT << np.uint64(bit & 63)
         counters[BITS] += batch.set_end[i] - is_set
         is_set = batch.set_end[i]
         begin, end = batch.read_begin[probe], batch.read_end[probe]
@@ -193,7 +192,7 @@ def _sweep(
             counters[BITS] += 1
             while left != 0:
                 place = batch.place[word * 64 + trailing_zeros(left)]
-                left &= left - _ONE
+                left &= left - FIRST_BIT
                 counters[COMPARISONS] += 1
                 wanted = start <= place and place < stop
                 for predicate in batch.checked:

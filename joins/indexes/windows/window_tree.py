@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from joins.bit_array import bits_between, intersect, words_for
+from joins.bit_array import FIRST_BIT, bits_between, intersect, words_for
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.index import EncodedRanges, Ranges
 from joins.indexes.windows.window_tuples import WindowIndex
@@ -26,8 +26,6 @@ from joins.work import BITS, NO_WORK, Work
 _MARKED_BYTES_MAX = 1 << 19
 """Bit arrays of one predicate that are marked at a time: they are still in the cache when they are
 intersected and read."""
-
-_ONE = np.uint64(1)
 
 
 class WindowTree(WindowIndex):
@@ -147,7 +145,7 @@ def _read(
             left = bits[i, word] & bits_between(word, begin, end)
             while left != 0:
                 place = first + word * 64 + trailing_zeros(left)
-                left &= left - _ONE
+                left &= left - FIRST_BIT
                 add_match(buffer, probe, positions[place])
         counters[BITS] += words[1] - words[0]
     return row + len(bits)
