@@ -67,7 +67,7 @@ def test_patterns_of_one_engine_pay_alike_for_a_tuple() -> None:
 
 def test_profiles_in_which_something_is_free_differ_from_others_in_that_alone() -> None:
     default, threads = load_profile("default"), load_profile("multicore")
-    free = {"message_ps": 0, "row_ps": 0, "byte_ps": 0}
+    free: dict[str, Any] = {"message_ps": 0, "row_ps": 0, "byte_ps": 0}
     for name, other in (("free_messages", default), ("free_pointers", threads)):
         assert load_profile(name) == replace(other, name=name, **free)
     calls = {name: replace(cost, call_ps=0) for name, cost in default.structures.items()}
