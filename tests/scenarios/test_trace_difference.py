@@ -67,7 +67,7 @@ def test_of_two_seeds_the_first_message_that_differs_is_named(tmp_path: Path) ->
 def test_a_difference_is_found_wherever_the_files_are_cut(
     tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trace_difference, "_READ_ROWS", 10_000)
+    monkeypatch.setattr(trace_difference, "READ_ROWS", 10_000)
     rows = [row(number) for number in range(40_001)]
     a = trace(tmp_path / "a", rows)
     # One row more at the front of a file of its own would move every batch: here rows change.

@@ -66,7 +66,7 @@ def test_every_tuple_is_answered_within_one_bin_of_its_last_report(
             for first in range(0, len(table), 5):  # as the results' writer: no empty row group
                 writer.write_table(table.slice(first, 5))
     born = [np.searchsorted(births_ns, bins.edges_ns, "left") for births_ns in births]
-    with mock.patch.object(run_analysis, "_READ_ROWS", batch):
+    with mock.patch.object(run_analysis, "READ_ROWS", batch):
         found = analyse_results(folder, bins, born)
 
     assert found.answered.sum() == len(answers)
@@ -104,7 +104,7 @@ def test_arrivals_are_split_by_stream_in_the_order_of_their_event_times(
     order = sorted((ts, stream) for stream, all_ in enumerate(times) for ts in all_)
     numbers = [min(number, len(order)) for number in numbers]
     files = [stream_file(folder / str(i), f"S{i}", all_) for i, all_ in enumerate(times)]
-    with mock.patch.object(run_analysis, "_READ_ROWS", batch):
+    with mock.patch.object(run_analysis, "READ_ROWS", batch):
         split = split_by_stream(files, np.array(numbers, np.int64))
     for stream, found in enumerate(split):
         expected = [sum(s == stream for _, s in order[:number]) for number in numbers]

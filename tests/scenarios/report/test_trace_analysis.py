@@ -67,7 +67,7 @@ def test_a_trace_in_numbers_is_what_counting_each_nanosecond_gives(
     write_trace(folder / "trace.parquet", journal)
     end_ns = max((row.times[-1] for row in journal), default=0)
     bins = TimeBins.over(end_ns, messages)
-    with mock.patch.object(run_analysis, "_READ_ROWS", batch):
+    with mock.patch.object(run_analysis, "READ_ROWS", batch):
         found = analyse_trace(folder / "trace.parquet", ACTORS, {"source"}, bins)
 
     queued: Counter[tuple[int, int]] = Counter()
