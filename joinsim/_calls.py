@@ -255,8 +255,7 @@ def sweep(
     time
         As for `run`.
     processes
-        How many points run at once; by default one for each core. In a script, call it under
-        ``if __name__ == "__main__"`` where it is more than one.
+        How many points run at once; by default one for each core.
     fresh
         Whether to run points again whose results are in *out*, of the same configuration, data and
         version.

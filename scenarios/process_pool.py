@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import resource_tracker
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,17 +16,40 @@ from actors.hosting.descendants import ending_with
 
 T = TypeVar("T")
 
+_ORIGIN = ("__file__", "__spec__")
+"""What says of a module where it came from."""
+
+
+class _Process(SpawnProcess):
+    """A process that does not import the caller's script: it would run all of that again."""
+
+    def start(self) -> None:
+        """Start it, while the script looks as if it came from no file that could be imported."""
+        script = vars(sys.modules["__main__"])
+        origin = {name: value for name, value in script.items() if name in _ORIGIN}
+        script.update(dict.fromkeys(origin))
+        try:
+            super().start()
+        finally:
+            script.update(origin)
+
+
+class _Spawning(SpawnContext):
+    Process = _Process
+
 
 @contextmanager
 def process_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     """Yield a pool of so many processes, which are started at once.
+
+    What they are given must be of modules: they know nothing of the script that runs.
 
     At the end of the ``with``, after an interrupt too, work that has not begun is dropped, and the
     processes end with all that they have started.
     """
     resource_tracker.ensure_running()  # multiprocessing's, for all such processes
     # Not forked: threads of Arrow would be missing in the copies.
-    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+    pool = ProcessPoolExecutor(processes, mp_context=_Spawning())
 
     def stop() -> None:
         pool.shutdown(wait=False, cancel_futures=True)  # it would wait for the work to end

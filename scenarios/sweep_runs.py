@@ -157,9 +157,8 @@ def _side_by_side(runs: dict[int, _PointRun], processes: int) -> Iterator[tuple[
                 yield futures[future], future.result()
     except BrokenProcessPool:
         raise ConfigError(
-            "a process of the sweep has died: it had too little memory, or the script that "
-            "calls joinsim.sweep does so when it is imported; put the call under "
-            "if __name__ == '__main__', or set processes=1"
+            "a process of the sweep has died, as it does where there is too little memory: run "
+            "fewer points at once, as with processes=1"
         ) from None
 
 

@@ -25,7 +25,19 @@ from spark_bridge.errors import EngineFailed
 from spark_bridge.totals import Totals
 
 
-class Inline(Engine):
+class _OfOurs(Engine):
+    def cannot(self, plan: Plan) -> str | None:
+        """Refuse a topology of the caller's script, which another process cannot import."""
+        kind = type(plan.topology)
+        if kind.__module__ != "__main__":
+            return None
+        return (
+            f"it runs in a process of its own, which does not know the class {kind.__name__} of "
+            "your script: define it in a module, and import it"
+        )
+
+
+class Inline(_OfOurs):
     """All operators in one process, one after the other; the simulated clock is not reported."""
 
     name = "inline"
@@ -39,7 +51,7 @@ class Inline(Engine):
         return replace(measured, memory_bytes=peak_bytes, latency_ms=None, shuffled_bytes=None)
 
 
-class Ray(Engine):
+class Ray(_OfOurs):
     """The same operators live, in Ray's processes, sending to each other directly."""
 
     name = package = "ray"

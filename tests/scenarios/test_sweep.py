@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import joinsim as js
+from scenarios import sweep_runs
 from scenarios.scenario_files import ConfigError, build
 from scenarios.sweep import Range, settings_of, sweep_study
 
@@ -151,14 +153,14 @@ def test_processes_change_nothing(tmp_path: Path) -> None:
     assert written["charts"] == json.loads(json.dumps(alone["charts"]))
 
 
-def test_a_script_that_sweeps_when_it_is_imported_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import joinsim as js\n"
-        f"js.sweep({QUERY!r}, {{'T': {{'x': list(range(50))}}}}, over={{'pes': [1, 2]}}, "
-        f"topology='split_join', processes=2, out={str(tmp_path / 'out')!r})\n"
-    )
-    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    assert ended.returncode != 0
-    last = ended.stderr.strip().splitlines()[-1]
-    assert "put the call under if __name__ == '__main__'" in last
+def test_processes_that_die_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def dying(processes: int) -> Iterator[Any]:
+        raise BrokenProcessPool
+        yield
+
+    monkeypatch.setattr(sweep_runs, "process_pool", dying)
+    with pytest.raises(ConfigError, match="a process of the sweep has died"):
+        js.sweep(
+            QUERY, DATA, over={"pes": [1, 2]}, topology="split_join", processes=2, out=tmp_path
+        )

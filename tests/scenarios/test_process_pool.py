@@ -1,0 +1,46 @@
+"""Processes that work is given to, started by a script without a guard."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """
+import sys
+print("begun", file=sys.stderr)
+
+import joinsim as js
+from joinsim._calls import of_query
+from scenarios.process_pool import process_pool
+from topologies.window_join import SplitJoin
+
+class Mine(SplitJoin):
+    name = "mine"
+
+data = {"T": {"x": list(range(50))}}
+query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+with process_pool(2) as pool:
+    print(*pool.map(abs, [-1, 2, -3]))
+swept = js.sweep(query, data, over={"pes": [1, 2]}, topology="split_join", processes=2)
+print(swept.points.num_rows)
+compared = of_query(query, data, Mine).compare_engines("inline,duckdb").summary
+print(*(one["engine"] for one in compared["engines"]))
+print(compared["refused"][0]["reason"])
+print(__file__, __spec__)
+"""
+
+
+def test_a_script_runs_once_whatever_it_starts(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    ended = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert ended.stderr.splitlines() == ["begun"]
+    results, points, engines, refusal, origin = ended.stdout.splitlines()
+    assert results == "1 2 3"
+    assert points == "2"
+    assert engines == "duckdb"
+    assert "does not know the class Mine of your script: define it in a module" in refusal
+    assert origin == f"{script} None"
