@@ -24,7 +24,7 @@ from scenarios.many_runs import Preparation
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import read_profile
 from scenarios.scenario_files import ConfigError
-from topologies import TOPOLOGIES, find_topology
+from topologies import TOPOLOGIES, registered_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ def calibrate(
     if out.suffix != ".toml":
         raise ConfigError(f"--out {out}: a profile is a TOML file, whose name ends in .toml")
     used = None if path is None else read_profile(path, "--profile")
-    names = [find_topology(name).name for name in topologies] or list(TOPOLOGIES)
+    names = registered_names(topologies) or list(TOPOLOGIES)
     watched, operators = Watched(), None
     live = live and used is None
     if used is None:

@@ -19,7 +19,7 @@ from scenarios.streams import check_time
 from scenarios.tables import prepare_tables
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
-from topologies import TOPOLOGIES, Topology, find_topology
+from topologies import TOPOLOGIES, Named, Topology, find_topologies, find_topology
 from topologies.topology import SinkPlace
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def run(
     query: str,
     streams: Mapping[str, Any],
     *,
-    topology: str | type[Topology[Any]] | Topology[Any] | None = None,
+    topology: Named | None = None,
     network: str | Mapping[str, Any] = "rack",
     feeding: Mapping[str, Any] | None = None,
     faults: Sequence[Mapping[str, Any]] = (),
@@ -168,7 +168,7 @@ def compare(
     query: str,
     streams: Mapping[str, Any],
     *,
-    topologies: Sequence[str] = (),
+    topologies: Named | Sequence[Named] = (),
     network: str | Mapping[str, Any] = "rack",
     feeding: Mapping[str, Any] | None = None,
     time: str | Mapping[str, str] | None = None,
@@ -182,8 +182,9 @@ def compare(
 ) -> Comparison:
     """Run a query on several systems over the same data, seed and network, and rank them.
 
-    Parameters are those of `run`; *topologies* names the systems, by default all that can evaluate
-    the query; each of *parameters* goes to the systems that have one of that name.
+    Parameters are those of `run`; *topologies* are the systems, names or classes of your own, by
+    default all that can evaluate the query; each of *parameters* goes to the systems that have one
+    of that name.
 
     Raises
     ------
@@ -201,7 +202,7 @@ def compare(
     >>> sorted(ranked.table["topology"].to_pylist())
     ['nested_loop', 'split_join']
     """
-    chosen = topologies[0] if topologies else None
+    systems = find_topologies(topologies)
     how: dict[str, Any] = {
         "time": time,
         "arrival": arrival,
@@ -212,8 +213,8 @@ def compare(
         "seed": seed,
         "sink": sink,
     }
-    scenario = of_query(query, streams, chosen, **how)
-    return scenario.with_settings(parameters).compare(topologies, out=out)
+    scenario = of_query(query, streams, systems[0] if systems else None, **how)
+    return scenario.with_settings(parameters).compare(systems, out=out)
 
 
 def sweep(
@@ -502,7 +503,7 @@ def _make_scenario(
 def of_query(
     query: str,
     streams: Mapping[str, Any],
-    topology: str | type[Topology[Any]] | Topology[Any] | None,
+    topology: Named | None,
     wall_clock: WallClock | None = None,
     *,
     time: str | Mapping[str, str] | None = None,

@@ -13,7 +13,7 @@ from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
 from scenarios.study.reproduction import PAPERS
 from scenarios.study.study import load_study
-from topologies import TOPOLOGIES, Topology, find_topology
+from topologies import TOPOLOGIES, Named, find_topology
 from topologies.actor_graph import ActorGraph
 from topologies.parameters import Described, describe
 from topologies.topology import SinkPlace
@@ -153,7 +153,7 @@ def schema() -> dict[str, Any]:
 
 
 def show(
-    topology: str | type[Topology[Any]] | Topology[Any],
+    topology: Named,
     *,
     sink: SinkPlace = "partitioned",
     **parameters: Any,
@@ -188,9 +188,7 @@ def show(
     return system.build(job, make_parameters(system, parameters))
 
 
-def draw(
-    topology: str | type[Topology[Any]] | Topology[Any], path: str | Path, **parameters: Any
-) -> Path:
+def draw(topology: Named, path: str | Path, **parameters: Any) -> Path:
     """Draw into a file who sends to whom in a topology; return the file's path.
 
     Parameters

@@ -18,7 +18,7 @@ from joins.queries.parser import parse_query
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.choice import AUTO
-from scenarios.config import RunConfig, python_call
+from scenarios.config import RunConfig, name_topology, python_call
 from scenarios.formatting import format_setting
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan, name_others
@@ -30,7 +30,13 @@ from scenarios.scenario_files import ConfigError
 from scenarios.streams import prepare_streams
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import PreparedStream
-from topologies import Topology, TopologyError
+from topologies import (
+    TOPOLOGIES,
+    Named,
+    Topology,
+    TopologyError,
+    find_topologies,
+)
 from topologies.quantities import Duration
 
 # What only studies and comparisons need is imported by what runs them: it would take a plain run
@@ -215,13 +221,13 @@ class Scenario:
 
     def compare(
         self,
-        topologies: Sequence[str] = (),
+        topologies: Named | Sequence[Named] = (),
         *,
         out: str | Path | None = None,
     ) -> Comparison:
         """Run it on *topologies*, or on all that can evaluate it, and rank them.
 
-        *out* is as in `run`.
+        They are names, or classes of your own. *out* is as in `run`.
 
         Raises
         ------
@@ -231,11 +237,14 @@ class Scenario:
         from scenarios.many_runs import Preparation
         from scenarios.system_comparison import candidates, plan_all, run_all
 
-        chosen = candidates(self.base, topologies, self._of_each_run)
+        systems = find_topologies(topologies)
+        names = [system.name for system in systems]
+        own = {system.name: system for system in systems if system.name not in TOPOLOGIES}
+        chosen = candidates(self.base, systems, self._of_each_run)
         with self.observer.preparing() as progress:
-            plans, refused = plan_all(chosen, self._preparation or Preparation(progress))
+            plans, refused = plan_all(chosen, self._preparation or Preparation(progress), own)
         self.observer.compared(next(iter(plans.values())))
-        replay = self._replay("compare", **({"topologies": list(topologies)} if topologies else {}))
+        replay = self._replay("compare", **({"topologies": names} if names else {}))
         with self._directory(out, "compare-") as (folder, directory):
             with self.observer.points(len(plans)) as line:
                 compared = run_all(
@@ -278,6 +287,12 @@ class Scenario:
             if isinstance(over, Mapping)
             else [Range.read(text) for text in over]
         )
+        ranges = [
+            replace(one, values=tuple(map(name_topology, one.values)))
+            if one.key == "topology"
+            else one
+            for one in ranges
+        ]
         study = sweep_study(
             self.config,
             ranges,

@@ -33,7 +33,7 @@ from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import failure_of
 from scenarios.worlds.shrinking import shrink
 from scenarios.worlds.world import Recording, World, WorldStream
-from topologies import Topology, find_topology
+from topologies import Named, Topology, find_topology
 from topologies.parameters import describe
 
 __all__ = ["Check", "RestoringHost", "check_topology"]
@@ -60,9 +60,7 @@ class Check:
         return self.name
 
 
-def check_topology(
-    topology: str | type[Topology[Any]] | Topology[Any], *, examples: int = 25
-) -> Iterator[Check]:
+def check_topology(topology: Named, *, examples: int = 25) -> Iterator[Check]:
     """Yield the checks of a topology, the quick ones first.
 
     Parameters

@@ -24,6 +24,7 @@ from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee
 from scenarios.faults_config import AnyFault
 from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import SyntheticStream
+from topologies import registered_names
 from topologies.actor_graph import ActorGraph
 from topologies.quantities import BitsPerSecond, Nanoseconds
 from topologies.topology import SinkPlace
@@ -57,6 +58,11 @@ def _processes(value: Any) -> Any:
 
 
 Processes = Annotated[Count | Literal["each"], BeforeValidator(_processes)]
+
+
+def name_topology(topology: Any) -> str:
+    """Return the name of a topology; refuse a class that only the caller knows."""
+    return topology if isinstance(topology, str) else registered_names(topology)[0]
 
 
 class Section(BaseModel):
@@ -294,7 +300,7 @@ class RunConfig(Section):
     name: Name = "custom"
     title: str = ""
     figure: str | None = None
-    topology: str = "auto"
+    topology: Annotated[str, BeforeValidator(name_topology)] = "auto"
     parameters: dict[str, Any] = {}
     query: str
     bind: dict[str, str | int] = {}

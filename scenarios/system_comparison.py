@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from scenarios.config import RunConfig
@@ -15,7 +16,7 @@ from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError, change
-from topologies import TOPOLOGIES, TopologyError, find_topology
+from topologies import TOPOLOGIES, Named, Topology, TopologyError, find_topologies
 
 VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "spo_join": {
@@ -35,9 +36,9 @@ _KEYS = (
 
 
 def candidates(
-    base: RunConfig, names: Sequence[str], settings: Mapping[str, Any]
+    base: RunConfig, systems: Named | Sequence[Named], settings: Mapping[str, Any]
 ) -> dict[str, RunConfig]:
-    """Return what to run, by label: the systems *names*, or all there are.
+    """Return what to run, by label: *systems*, or all there are.
 
     Each is a plain run, which can be repeated alone. *settings* are changes by key, as on the
     command line. What is no key of a configuration is a parameter of the systems that have one of
@@ -50,7 +51,7 @@ def candidates(
     TopologyError
         There is no system of that name.
     """
-    topologies = [find_topology(name) for name in names] or list(TOPOLOGIES.values())
+    topologies = find_topologies(systems) or list(TOPOLOGIES.values())
     known = base.model_dump()
     general = {key: value for key, value in settings.items() if "." in key or key in known}
     special = {key: value for key, value in settings.items() if key not in general}
@@ -141,16 +142,20 @@ class SystemComparison:
 
 
 def plan_all(
-    configs: Mapping[str, RunConfig], preparation: Prepare
+    configs: Mapping[str, RunConfig],
+    preparation: Prepare,
+    own: Mapping[str, Topology[Any]] = MappingProxyType({}),
 ) -> tuple[dict[str, Plan], dict[str, str]]:
     """Return a plan for each system that can evaluate the query, and why the others cannot.
+
+    *own* are the caller's own systems, by name.
 
     Raise :exc:`ConfigError` when none of them can.
     """
     plans, refused = {}, {}
     for label, config in configs.items():
         try:
-            plans[label] = make_plan(config, prepare=preparation)
+            plans[label] = make_plan(config, topology=own.get(config.topology), prepare=preparation)
         except TopologyError as error:
             refused[label] = str(error)
     if not plans:

@@ -1,6 +1,14 @@
 """Who talks to whom: a file per system or family of systems, each a networkx graph of actors."""
 
-from topologies.registry import TOPOLOGIES, find_topology
+from topologies.registry import TOPOLOGIES, Named, find_topologies, find_topology, registered_names
 from topologies.topology import Topology, TopologyError
 
-__all__ = ["TOPOLOGIES", "Topology", "TopologyError", "find_topology"]
+__all__ = [
+    "TOPOLOGIES",
+    "Named",
+    "Topology",
+    "TopologyError",
+    "find_topologies",
+    "find_topology",
+    "registered_names",
+]

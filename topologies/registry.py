@@ -1,8 +1,8 @@
 """The topologies there are, by name: our own, those that packages register, and the caller's own.
 
 A topology is a class. To add one of your own, define it in a module of yours and pass the class
-where a name is expected; so that its name works on the command line too, let your package register
-it under the entry point group ``joinsim.topologies``::
+where one run or one comparison is asked for; so that its name works everywhere, on the command line
+too, let your package register it under the entry point group ``joinsim.topologies``::
 
     [project.entry-points."joinsim.topologies"]
     my_join = "my_package.my_join:MyJoin"
@@ -10,17 +10,20 @@ it under the entry point group ``joinsim.topologies``::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from topologies.topology import Topology, TopologyError
 
 ENTRY_POINTS = "joinsim.topologies"
+
+Named = str | type[Topology[Any]] | Topology[Any]
+"""A topology by its name, or one of the caller's own."""
 
 _OWN = {
     "spo_join": "topologies.spo_join:SpoJoin",
@@ -56,6 +59,10 @@ RESERVED = frozenset(_RUN_KEYS.split())
 sets the configuration's."""
 
 
+_SAID = ("name", "title", "paper", "exact", "parameters_type")
+"""What a topology has to say of itself."""
+
+
 class Registry(Mapping[str, Topology[Any]]):
     """Topologies by name, each imported when it is first looked up, as are entry points.
 
@@ -78,10 +85,15 @@ class Registry(Mapping[str, Topology[Any]]):
     def check(self, topology: Topology[Any]) -> Topology[Any]:
         """Return *topology* if it can be run.
 
-        Raise :exc:`TopologyError` when another class has its name, when its parameters are no
-        dataclass, or when one of them has the name of a key of a run's configuration.
+        Raise :exc:`TopologyError` when it does not say what it is, when another class has its name,
+        when its parameters are no dataclass, or when one of them has the name of a key of a run's
+        configuration.
         """
-        name, kind = topology.name, type(topology)
+        kind = type(topology)
+        absent = [key for key in _SAID if not hasattr(topology, key)]
+        if absent:
+            raise TopologyError(f"{kind.__module__}.{kind.__name__} lacks {', '.join(absent)}")
+        name = topology.name
         known = name in self._topologies or name in self._own
         if known and type(self[name]) is not kind:
             raise TopologyError(
@@ -131,14 +143,14 @@ class Registry(Mapping[str, Topology[Any]]):
 TOPOLOGIES = Registry(_OWN)
 
 
-def find_topology(topology: str | type[Topology[Any]] | Topology[Any]) -> Topology[Any]:
+def find_topology(topology: Named) -> Topology[Any]:
     """Return the topology of a name, or one that the caller passes, once it is checked.
 
-    Raise :exc:`TopologyError` with the names there are, the nearest first, for an unknown name, and
-    what `Registry.check` raises.
+    Raise :exc:`TopologyError` with the names there are, the nearest first, for an unknown name, for
+    what is no topology, and what `Registry.check` raises.
     """
     if not isinstance(topology, str):
-        return TOPOLOGIES.check(topology() if isinstance(topology, type) else topology)
+        return TOPOLOGIES.check(_made(topology))
     if topology in TOPOLOGIES:
         return TOPOLOGIES[topology]
     near = get_close_matches(topology, TOPOLOGIES, n=1)
@@ -146,3 +158,44 @@ def find_topology(topology: str | type[Topology[Any]] | Topology[Any]) -> Topolo
     raise TopologyError(
         f"no topology is called {topology!r}: {hint}there are {', '.join(sorted(TOPOLOGIES))}"
     )
+
+
+def _made(topology: Any) -> Topology[Any]:
+    kind: type = topology if isinstance(topology, type) else type(topology)
+    if not issubclass(kind, Topology):
+        raise TopologyError(
+            f"{topology!r} is no topology: give the name of one, or a class derived from "
+            "joinsim.Topology"
+        )
+    if topology is not kind:
+        return cast(Topology[Any], topology)
+    try:
+        made: Topology[Any] = kind()
+    except TypeError as error:  # it is abstract, or wants arguments
+        raise TopologyError(f"{kind.__module__}.{kind.__name__}: {error}") from error
+    return made
+
+
+def find_topologies(topologies: Named | Iterable[Named]) -> list[Topology[Any]]:
+    """Return the topologies of several names, or of a single one, as `find_topology` does."""
+    alone = isinstance(topologies, str) or not isinstance(topologies, Iterable)
+    listed: Any = [topologies] if alone else topologies
+    return [find_topology(topology) for topology in listed]
+
+
+def registered_names(topologies: Named | Iterable[Named]) -> list[str]:
+    """Return the names of *topologies*, for what looks them up again: other processes, files.
+
+    Raise :exc:`TopologyError` for a class that is not registered, besides what `find_topologies`
+    raises.
+    """
+    found = find_topologies(topologies)
+    for topology in found:
+        if topology.name not in TOPOLOGIES:
+            kind = type(topology)
+            raise TopologyError(
+                f"{kind.__module__}.{kind.__name__} is not registered, so that it can be run, "
+                "compared, shown and checked alone. For anything else let a package register it, "
+                f"under the entry point group {ENTRY_POINTS} (`joinsim new topology` writes one)"
+            )
+    return [topology.name for topology in found]

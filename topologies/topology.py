@@ -135,8 +135,8 @@ class Topology(ABC, Generic[P]):
     """A published join system, or a baseline, whose parameters are a `P`.
 
     A system of your own is a subclass, with a frozen dataclass of its parameters (all with
-    defaults, documented). Pass it where a topology's name is expected, or let an installed package
-    register it (`topologies.registry`).
+    defaults, documented). Pass it to what runs, compares, shows or checks it, or let an
+    installed package register it (`topologies.registry`).
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.estimates import Estimate
 from spark_bridge.prepared import PreparedStream
-from topologies import find_topology
+from topologies import registered_names
 
 PRICES = ("core_hour", "machine_hour", "gigabyte")
 """What can have a price; a gigabyte is of what crosses the network."""
@@ -332,8 +332,7 @@ def advise(
                 raise ConfigError(
                     f"{kind} {name}: {did_you_mean(name, known)}there are {', '.join(known)}"
                 )
-    for name in topologies:
-        find_topology(name)
+    topologies = registered_names(topologies)
     if engines:
         find_engines(engines)
     query = bound_query(config.query, config.bind)

@@ -25,7 +25,7 @@ from scenarios.run import Report, execute
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.shrinking import shrink
 from scenarios.worlds.world import Recording, World
-from topologies import TOPOLOGIES, find_topology
+from topologies import TOPOLOGIES, registered_names
 
 _REPORTS_MAX = 500
 """A world has some thousand events; one that reports its progress so often, after some thousand
@@ -277,7 +277,7 @@ def fuzz(
 
     Raise :exc:`TopologyError` for a topology that there is not.
     """
-    names = tuple(find_topology(name).name for name in topologies) or tuple(TOPOLOGIES)
+    names = tuple(registered_names(topologies)) or tuple(TOPOLOGIES)
     fuzzed = Fuzzed(seed=seed, topologies=names)
     run = partial(_trial, seed=seed, topologies=names)
     with _mapped(processes) as mapped:

@@ -13,7 +13,7 @@ import pytest
 from scenarios.config import RunConfig
 from topologies import registry
 from topologies.actor_graph import ActorGraph
-from topologies.registry import RESERVED, TOPOLOGIES, Registry, find_topology
+from topologies.registry import RESERVED, TOPOLOGIES, Registry, find_topologies, find_topology
 from topologies.topology import Job, Topology, TopologyError
 
 
@@ -82,6 +82,27 @@ def test_a_class_is_a_topology_as_its_name_is() -> None:
     impostor = type("Impostor", (MyJoin,), {"name": "spo_join"})
     with pytest.raises(TopologyError, match=r"Impostor: a topology is called 'spo_join' already"):
         find_topology(impostor)
+
+
+@pytest.mark.parametrize(
+    ("topology", "mistake"),
+    [
+        (dict, r"<class 'dict'> is no topology: give the name of one, or a class derived from"),
+        (5, "5 is no topology"),
+        (Topology, "Can't instantiate abstract class"),
+        (type("Plain", (Topology,), {"assemble": None}), "Plain lacks name, title, paper, exact"),
+    ],
+)
+def test_what_is_no_topology_is_refused(topology: Any, mistake: str) -> None:
+    with pytest.raises(TopologyError, match=mistake):
+        find_topology(topology)
+    with pytest.raises(TopologyError, match=mistake):
+        find_topologies([topology])
+
+
+def test_one_topology_is_as_good_as_a_list_of_it() -> None:
+    for one in ("split_join", MyJoin, MyJoin()):
+        assert [found.name for found in find_topologies(one)] == [getattr(one, "name", one)]
 
 
 def test_a_registered_name_is_its_classes_alone() -> None:

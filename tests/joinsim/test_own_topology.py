@@ -1,0 +1,59 @@
+"""A topology of the caller's own: compared with the others, and refused by name where it cannot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import joinsim as js
+from topologies.window_join import SplitJoin
+
+QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+DATA = {"T": {"x": list(range(60))}}
+
+
+class Mine(SplitJoin):
+    name = "mine"
+
+
+OWN: Any = [Mine]
+
+
+@pytest.mark.parametrize("topologies", [[Mine, "nested_loop"], ["nested_loop", Mine()], Mine])
+def test_it_is_compared_as_others_are(topologies: Any, tmp_path: Path) -> None:
+    compared = js.compare(QUERY, DATA, topologies=topologies, pes=3, out=tmp_path)
+    mine = compared.result.results["mine"]
+    assert mine.passed
+    assert mine.record["digest"] == js.run(QUERY, DATA, topology=Mine, pairs=False, pes=3).digest
+    assert not compared.refused
+    assert "'mine'" in json.loads((tmp_path / "compare.json").read_text())["replay"]
+
+
+def test_one_name_is_compared_alone() -> None:
+    compared = js.compare(QUERY, DATA, topologies="split_join")
+    assert compared.table["topology"].to_pylist() == ["split_join"]
+
+
+def test_a_single_system_that_cannot_evaluate_is_one() -> None:
+    compared = js.compare(QUERY, DATA, topologies=["split_join", "kp_oij"])
+    assert repr(compared).endswith("1 system cannot evaluate the query")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: js.advise(QUERY, DATA, topologies=OWN),
+        lambda: js.fuzz(3, topologies=OWN),
+        lambda: js.sweep(QUERY, DATA, over={"pes": [1, 2]}, topology=Mine),
+        lambda: js.sweep(QUERY, DATA, over={"topology": ["split_join", Mine]}),
+        lambda: js.calibrate("calibrated.toml", topologies=OWN),
+        lambda: js.scenario("oij-w1", scale="smoke").run(topology=Mine),
+    ],
+)
+def test_elsewhere_it_is_refused_by_name_with_a_remedy(call: Callable[[], Any]) -> None:
+    with pytest.raises(js.JoinsimError, match=r"Mine is not registered, .* entry point group"):
+        call()
