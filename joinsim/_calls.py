@@ -227,6 +227,9 @@ def sweep(
     find: str | None = None,
     scale: str = "laptop",
     time: str | Mapping[str, str] | None = None,
+    arrival: str | Mapping[str, str] | None = None,
+    rows: int | None = None,
+    bind: Mapping[str, str | int] | None = None,
     processes: int | None = None,
     fresh: bool = False,
     out: str | Path | None = None,
@@ -253,7 +256,9 @@ def sweep(
         `scenarios.sustainable`.
     scale
         Of a scenario.
-    time
+    time, arrival
+        As for `run`, of a query.
+    rows, bind
         As for `run`.
     processes
         How many points run at once; by default one for each core.
@@ -281,7 +286,9 @@ def sweep(
     >>> swept.points.num_rows
     4
     """
-    scenario = _make_scenario(what, streams, scale, time=time)
+    scenario = _make_scenario(
+        what, streams, scale, time=time, arrival=arrival, rows=rows, bind=bind
+    )
     return scenario.with_settings(settings).sweep(
         over,
         seeds=seeds,
@@ -300,14 +307,17 @@ def advise(
     goal: str | Sequence[str] = "throughput",
     rate_tps: int | None = None,
     machines: int = 8,
-    network: str | Mapping[str, Any] = "rack",
-    topologies: Sequence[str] = (),
-    engines: str = "duckdb,polars",
+    network: str | Mapping[str, Any] | None = None,
+    topologies: Named | Sequence[Named] = (),
+    engines: str | Sequence[str] = "duckdb,polars",
     budget_s: float = 60.0,
     seeds: int = 3,
     prices: Mapping[str, float] | None = None,
     scale: str = "laptop",
     time: str | Mapping[str, str] | None = None,
+    arrival: str | Mapping[str, str] | None = None,
+    rows: int | None = None,
+    bind: Mapping[str, str | int] | None = None,
     out: str | Path | None = None,
     **settings: Any,
 ) -> Advice:
@@ -330,12 +340,14 @@ def advise(
     machines
         At most so many do the join's work; sources and sinks are not counted.
     network
-        As for `run`, of a query; ``{"cores": 4}`` gives each machine so many.
+        As for `run`; ``{"cores": 4}`` gives each machine so many. By default ``rack``, or what the
+        scenario says.
     topologies
         The systems to look at; by default all.
     engines
-        Real engines, with commas between, that run in what time is left: ``duckdb``, ``polars``,
-        ``native-spark`` and others (see `Scenario.compare_engines`), or ``all``; empty for none.
+        Real engines, in a list or with commas between, that run in what time is left: ``duckdb``,
+        ``polars``, ``native-spark`` and others (see `Scenario.compare_engines`), or ``all``; empty
+        for none.
     budget_s
         Seconds of real time that all may take. They decide how many candidates run; one does in
         any case.
@@ -345,18 +357,21 @@ def advise(
         ``core_hour``, ``machine_hour``, ``gigabyte`` (that crosses the network), in one currency.
     scale
         Of a scenario.
-    time
+    time, arrival
+        As for `run`, of a query.
+    rows, bind
         As for `run`.
     out
         Folder for what it writes; by default a temporary one.
     settings
-        What all candidates share: keys as for ``--set``.
+        What all candidates share: keys as for ``--set``; what is a parameter of some systems goes
+        to those.
 
     Raises
     ------
     JoinsimError
-        There is no such goal, price or engine, or nothing can evaluate the query on so few
-        machines.
+        There is no such goal, price, engine or parameter, or nothing can evaluate the query on
+        so few machines.
 
     Examples
     --------
@@ -369,7 +384,8 @@ def advise(
     >>> advice.best.topology in ("nested_loop", "split_join")
     True
     """
-    scenario = _make_scenario(what, streams, scale, time=time, network=network)
+    how: dict[str, Any] = {"time": time, "arrival": arrival, "rows": rows, "bind": bind}
+    scenario = _make_scenario(what, streams, scale, network=network, **how)
     given = settings | ({} if rate_tps is None else {"feeding.rate_tps": rate_tps})
     return scenario.with_settings(given).advise(
         goal=goal,
@@ -494,10 +510,21 @@ def resume(
 def _make_scenario(
     what: str, streams: Mapping[str, Any] | None, scale: str, **how: Any
 ) -> Scenario:
-    """Return the scenario called *what*; with *streams*, that of the query *what* over them."""
-    if streams is None:
-        return Scenario(what, scale=scale)
-    return of_query(what, streams, None, **how)
+    """Return the scenario called *what*; with *streams*, that of the query *what* over them.
+
+    *how* are keys for `of_query`; None stands for what is said without them.
+    """
+    given = {key: value for key, value in how.items() if value is not None}
+    if streams is not None:
+        return of_query(what, streams, None, **given)
+    for key in ("time", "arrival"):
+        if key in given:
+            raise ConfigError(
+                f"{key}: it is for a query over data that is passed; a scenario names its own, as "
+                f"in streams.0.{key}"
+            )
+    bound = {f"bind.{name}": value for name, value in given.pop("bind", {}).items()}
+    return Scenario(what, scale=scale, settings=given | bound)
 
 
 def of_query(
@@ -537,7 +564,7 @@ def of_query(
                 for stream, at, arrives in zip(prepared, times, arrivals, strict=True)
             ],
             "topology": system.name if system else AUTO,
-            "network": {"preset": network} if isinstance(network, str) else dict(network),
+            "network": network,
             **{key: value for key, value in keys.items() if value is not None},
         },
         topology=system if system and system.name not in TOPOLOGIES else None,

@@ -331,8 +331,8 @@ class Scenario:
         *,
         goal: str | Sequence[str] = "throughput",
         machines: int = 8,
-        topologies: Sequence[str] = (),
-        engines: str = "duckdb,polars",
+        topologies: Named | Sequence[Named] = (),
+        engines: str | Sequence[str] = "duckdb,polars",
         budget_s: float = 60.0,
         seeds: int = 3,
         prices: Mapping[str, float] | None = None,
@@ -343,8 +343,8 @@ class Scenario:
         Raises
         ------
         ConfigError
-            There is no such goal, price or engine, or nothing can evaluate the query on so
-            few machines.
+            There is no such goal, price, engine or parameter, or nothing can evaluate the query
+            on so few machines.
         """
         from scenarios.advice.advice import advise
         from scenarios.many_runs import Preparation
@@ -363,7 +363,14 @@ class Scenario:
             prepare = self._preparation or Preparation(progress)
             with self._directory(out, "advise-") as (folder, directory):
                 goals = [goal] if isinstance(goal, str) else goal
-                advised = advise(self.config, prepare, goals=goals, on_round=progress, **how)
+                advised = advise(
+                    self.base,
+                    prepare,
+                    goals=goals,
+                    settings=self._of_each_run,
+                    on_round=progress,
+                    **how,
+                )
                 replay = self._replay("advise", goal=goal, **how)
                 finished = Advice(advised, directory, replay, folder)
                 finished.write()
@@ -371,7 +378,7 @@ class Scenario:
 
     def compare_engines(
         self,
-        engines: str = "all",
+        engines: str | Sequence[str] = "all",
         *,
         limit_s: float | None = None,
         out: str | Path | None = None,
@@ -382,7 +389,7 @@ class Scenario:
         Parameters
         ----------
         engines
-            Their names with commas between, or ``all``.
+            Their names, in a list or with commas between, or ``all``.
         limit_s
             Seconds after which an engine is stopped.
         out

@@ -177,6 +177,11 @@ class NetworkConfig(Section):
     links: tuple[LinkConfig, ...] = ()
 
 
+def with_preset(network: Any) -> Any:
+    """Take the name of a preset for the whole section."""
+    return {"preset": network} if isinstance(network, str) else network
+
+
 class FeedingConfig(Section):
     """How streams are fed in.
 
@@ -307,7 +312,7 @@ class RunConfig(Section):
     streams: tuple[StreamConfig, ...]
     rows: Count | None = None
     feeding: FeedingConfig = FeedingConfig()
-    network: NetworkConfig = NetworkConfig()
+    network: Annotated[NetworkConfig, BeforeValidator(with_preset)] = NetworkConfig()
     faults: tuple[AnyFault, ...] = ()
     recovery: RecoveryConfig | None = None
     profile: str = "default"

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_type_hints
 from pydantic import BaseModel, ValidationError
 
 from joins.errors import JoinsimError
-from scenarios.config import RunConfig
+from scenarios.config import RunConfig, with_preset
 from scenarios.formatting import did_you_mean
 
 CATALOG = Path(__file__).resolve().parent / "catalog"
@@ -151,7 +151,7 @@ def change(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
         if rest:
             values = _changed(values, [section, *rest], value, key)
         elif key in values:
-            values[key] = value
+            values[key] = with_preset(value) if key == "network" else value
         else:
             values["parameters"] = values["parameters"] | {key: value}
     return build(values, where="settings")

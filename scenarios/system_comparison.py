@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from scenarios.config import RunConfig
-from scenarios.formatting import group_refusals
+from scenarios.formatting import did_you_mean, group_refusals
 from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
 from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.run_directory import POINTS, write_json
@@ -40,9 +40,7 @@ def candidates(
 ) -> dict[str, RunConfig]:
     """Return what to run, by label: *systems*, or all there are.
 
-    Each is a plain run, which can be repeated alone. *settings* are changes by key, as on the
-    command line. What is no key of a configuration is a parameter of the systems that have one of
-    that name. The base's own parameters go to its own topology.
+    Each is a plain run, which can be repeated alone. *settings* are as for `share`.
 
     Raises
     ------
@@ -52,6 +50,28 @@ def candidates(
         There is no system of that name.
     """
     topologies = find_topologies(systems) or list(TOPOLOGIES.values())
+    base, own = share(base, topologies, settings)
+    configs: dict[str, RunConfig] = {}
+    for topology in topologies:
+        for label, variant in VARIANTS.get(topology.name, {topology.name: {}}).items():
+            parameters = {**variant, **own[topology.name]}
+            config = change(base, {"topology": topology.name, "parameters": parameters})
+            if config not in configs.values():  # a setting can make two variants one
+                configs[label] = config
+    return configs
+
+
+def share(
+    base: RunConfig, topologies: Sequence[Topology[Any]], settings: Mapping[str, Any]
+) -> tuple[RunConfig, dict[str, dict[str, Any]]]:
+    """Return what several systems have in common, and by name the parameters of each.
+
+    *settings* are changes by key, as on the command line. What is no key of a configuration is a
+    parameter of the systems that have one of that name. The base's own parameters go to its own
+    topology.
+
+    Raise :exc:`ConfigError` for a setting that means nothing to any of the systems.
+    """
     known = base.model_dump()
     general = {key: value for key, value in settings.items() if "." in key or key in known}
     special = {key: value for key, value in settings.items() if key not in general}
@@ -63,20 +83,17 @@ def candidates(
     for key in special:
         if key not in every:
             raise ConfigError(
-                f"--set {key}: no system compared here has such a parameter; there are "
-                f"{', '.join(sorted(every))}"
+                f"--set {key}: no system compared here has such a parameter; "
+                f"{did_you_mean(key, every)}there are {', '.join(sorted(every))}"
             )
     base = change(base, general)
-    configs: dict[str, RunConfig] = {}
-    for topology in topologies:
-        own = {k: v for k, v in special.items() if k in allowed[topology.name]}
-        if topology.name == base.topology:
-            own = base.parameters | own
-        for label, variant in VARIANTS.get(topology.name, {topology.name: {}}).items():
-            config = change(base, {"topology": topology.name, "parameters": {**variant, **own}})
-            if config not in configs.values():  # a setting can make two variants one
-                configs[label] = config
-    return configs
+    own = {
+        name: {key: value for key, value in special.items() if key in keys}
+        for name, keys in allowed.items()
+    }
+    if base.topology in own:
+        own[base.topology] = base.parameters | own[base.topology]
+    return base, own
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 from actors.whole_files import write_text
@@ -34,8 +35,9 @@ from scenarios.run_directory import write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.estimates import Estimate
+from scenarios.system_comparison import share
 from spark_bridge.prepared import PreparedStream
-from topologies import registered_names
+from topologies import TOPOLOGIES, Named, registered_names
 
 PRICES = ("core_hour", "machine_hour", "gigabyte")
 """What can have a price; a gigabyte is of what crosses the network."""
@@ -284,8 +286,9 @@ def advise(
     *,
     goals: Sequence[str] = ("throughput",),
     machines: int = 8,
-    topologies: Sequence[str] = (),
-    engines: str = "",
+    topologies: Named | Sequence[Named] = (),
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    engines: str | Sequence[str] = "",
     budget_s: float = 60.0,
     seeds: int = 3,
     prices: Mapping[str, float] | None = None,
@@ -304,6 +307,8 @@ def advise(
         Of `GOALS`, the most important first.
     machines, topologies
         At most so many sites that do the join's work; the systems to look at, by default all.
+    settings
+        What all systems share, as for `scenarios.system_comparison.share`.
     engines
         Real engines that run after the search, for as long as there is time; commas between.
     budget_s
@@ -318,7 +323,7 @@ def advise(
     Raises
     ------
     ConfigError
-        There is no such goal, price or engine, or nothing can evaluate the query.
+        There is no such goal, price, engine or parameter, or nothing can evaluate the query.
     TopologyError
         There is no such topology.
     """
@@ -332,14 +337,17 @@ def advise(
                 raise ConfigError(
                     f"{kind} {name}: {did_you_mean(name, known)}there are {', '.join(known)}"
                 )
-    topologies = registered_names(topologies)
+    names = registered_names(topologies) or list(TOPOLOGIES)
+    config, parameters = share(config, [TOPOLOGIES[name] for name in names], settings)
     if engines:
         find_engines(engines)
     query = bound_query(config.query, config.bind)
     streams = prepare(config, query)
     rows = min(max(stream.rows for stream in streams), config.rows or 2**62)
     statistics = data_statistics(query, streams, config.rows)
-    chosen, refused = candidates(config, prepare, machines=machines, topologies=topologies)
+    chosen, refused = candidates(
+        config, prepare, machines=machines, topologies=names, parameters=parameters
+    )
     if not chosen:
         raise ConfigError(
             f"nothing can evaluate the query on {machines} machines: {group_refusals(refused)}"
@@ -409,7 +417,9 @@ def _changes(
     return changes
 
 
-def _run_engines(search: Search, config: RunConfig, names: str) -> EngineComparison | None:
+def _run_engines(
+    search: Search, config: RunConfig, names: str | Sequence[str]
+) -> EngineComparison | None:
     """Run real engines on this machine; engines beyond the budget are not run."""
     comparison = None
     plan = make_plan(change(config, {"feeding.rate_tps": None}), prepare=search.prepare)

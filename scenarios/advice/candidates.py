@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
@@ -105,8 +106,11 @@ def candidates(
     *,
     machines: int,
     topologies: Sequence[str] = (),
+    parameters: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> tuple[list[Candidate], dict[str, str]]:
     """Return what can evaluate the query on *machines*, and why other topologies cannot.
+
+    *parameters* are what is set already, by topology.
 
     Each exact topology comes with every structure that it offers, and PEs in powers of two.
     """
@@ -118,7 +122,7 @@ def candidates(
         if not topology.exact:
             refused[name] = "it does not claim to be exact"
             continue
-        own = config.parameters if name == config.topology else {}
+        own = dict(parameters.get(name, {}))
         for shape, kind in _settings(topology, most, config.network.cores, own):
             settings = own | shape | kind
             try:

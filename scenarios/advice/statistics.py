@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from actors.disorder import ARRIVAL, PLACE
 from joins.batch import Schema
 from joins.oracle.match import clear_unsatisfied
 from joins.queries.conditions import Comparison, Field
@@ -171,7 +172,7 @@ def with_hot_key(query: JoinQuery, stream: PreparedStream, place: int) -> Prepar
     known: dict[str, Any] = {one: getattr(stream, one) for one in stream.__dataclass_fields__}
     fields = {name: stream.schema.fields[name] for name in stream.schema.fields}
     schema = Schema(stream=stream.name, fields=fields)
-    kept = {name: columns[name] for name in (TIME, *fields) if name in columns}
+    kept = {name: columns[name] for name in (TIME, ARRIVAL, PLACE, *fields) if name in columns}
     known |= {"path": IN_MEMORY, "schema": schema}
     changed = pa.table(kept)
     return TableStream(**known, table=changed, source=changed, order=np.arange(len(values)))

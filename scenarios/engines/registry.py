@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from scenarios.engines.embedded_engines import DuckDB, Polars
 from scenarios.engines.engine import Engine
 from scenarios.engines.flink_engine import Flink
@@ -27,12 +29,13 @@ ENGINES: dict[str, Engine] = {
 }
 
 
-def find_engines(names: str) -> list[Engine]:
-    """Return the engines named in a list with commas; ``all`` is all of them.
+def find_engines(names: str | Iterable[str]) -> list[Engine]:
+    """Return the engines of a list, which may be one text with commas; ``all`` is all of them.
 
     Raise :exc:`ConfigError` for an unknown name, with the nearest known one and all others.
     """
-    wanted = dict.fromkeys(name.strip() for name in names.split(",") if name.strip())
+    listed = names.split(",") if isinstance(names, str) else names
+    wanted = dict.fromkeys(name.strip() for name in listed if name.strip())
     if list(wanted) == ["all"]:
         return list(ENGINES.values())
     if not wanted:

@@ -164,3 +164,16 @@ def test_processes_that_die_are_named(tmp_path: Path, monkeypatch: pytest.Monkey
         js.sweep(
             QUERY, DATA, over={"pes": [1, 2]}, topology="split_join", processes=2, out=tmp_path
         )
+
+
+def test_a_sweep_is_of_the_order_of_arrival_the_rows_and_the_bound_query() -> None:
+    rng = np.random.default_rng(4)
+    data = {name: {"ts": rng.permutation(200), "k": rng.integers(0, 9, 200)} for name in ("A", "B")}
+    query = "SELECT * FROM A, B WHERE A.k = B.k AND B.ts BETWEEN A.ts AND A.ts + INTERVAL 'W'"
+    how: dict[str, Any] = {"topology": "kp_oij", "feeding": {"batch_rows": 10}, "network": "wan"}
+    how |= {"rows": 120, "bind": {"W": "20 ns"}}
+    swept = js.sweep(query, data, over={"pes": [2]}, arrival="rows", processes=1, **how)
+    run = js.run(query, data, arrival="rows", replicas=2, pairs=False, **how)
+    assert [one["digest"] for one in swept.summary["points"]] == [run.digest]
+    assert run.digest != js.run(query, data, replicas=2, pairs=False, **how).digest
+    assert "arrival={'A': 'rows', 'B': 'rows'}" in swept.replay

@@ -134,6 +134,9 @@ def test_times_in_the_reason_have_a_unit_of_their_size(advice: js.Advice) -> Non
         ({"goal": []}, "goal: name at least one of throughput, latency, bytes, memory"),
         ({"seeds": 0}, "seeds = 0: at least 1 is needed"),
         ({"topologies": ["kp_ojj"]}, "'kp_ojj': did you mean 'kp_oij'"),
+        ({"foo": 3, "pes": 2}, "--set foo: no system compared here has such a parameter"),
+        ({"topologies": ["kp_oij"], "replica": 2}, "--set replica: .* did you mean 'replicas'"),
+        ({"arrival": "came"}, "no column 'came'"),
         ({"topologies": ["spo_join"]}, "nothing can evaluate the query on 8 machines"),
     ],
 )
@@ -142,3 +145,40 @@ def test_what_cannot_be_advised_is_refused(
 ) -> None:
     with pytest.raises(js.JoinsimError, match=mistake):
         js.advise(QUERY, data, **how)
+
+
+QUICK: dict[str, Any] = {
+    "topologies": "kp_oij", "engines": [], "seeds": 1, "machines": 6, "budget_s": 1
+}  # fmt: skip
+
+
+def test_advice_is_of_the_order_of_arrival_the_rows_and_the_bound_query() -> None:
+    rng = np.random.default_rng(4)
+    data = {
+        name: {"ts": rng.permutation(200) * MS, "k": rng.integers(0, 9, 200)} for name in ("A", "B")
+    }
+    query = QUERY.replace("50 ms", "W")
+    advised = js.advise(query, data, arrival="rows", rows=120, bind={"W": "20 ms"}, **QUICK)
+    best = advised.best
+    assert [stream.arrival for stream in best.streams] == ["rows", "rows"]
+    assert (best.rows, best.bind) == (120, {"W": "20 ms"})
+    for said in ("arrival={'A': 'rows', 'B': 'rows'}", "rows=120", "bind={'W': '20 ms'}"):
+        assert said in advised.replay
+
+
+def test_parameters_go_to_the_systems_that_have_them(data: dict[str, Any]) -> None:
+    how = QUICK | {"topologies": ["kp_oij", "split_oij"]}
+    advised = js.advise(QUERY, data, replicas=2, rows=50, **how)
+    assert {one["parameters"].get("replicas") for one in advised.summary["candidates"]} == {2}
+
+
+@pytest.mark.parametrize("key", ["time", "arrival"])
+def test_what_a_scenario_says_itself_is_refused(key: str) -> None:
+    how: dict[str, Any] = {key: "ts"}
+    with pytest.raises(js.ConfigError, match=f"{key}: it is for a query over data"):
+        js.advise("oij-w1", scale="smoke", **how)
+
+
+def test_a_network_is_of_a_scenario_too() -> None:
+    advised = js.advise("oij-w1", scale="smoke", network="wan", rows=200, **QUICK)
+    assert advised.best.network.preset == "wan"
