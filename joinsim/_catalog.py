@@ -112,7 +112,7 @@ def _tuples(config: RunConfig) -> int | None:
     return sum(rows for rows in known if rows) if known and None not in known else None
 
 
-def scenario(name: str, *, scale: str = "laptop") -> Scenario:
+def scenario(name: str | Path, *, scale: str = "laptop") -> Scenario:
     """Return a scenario by name, or from a TOML file.
 
     Parameters
@@ -133,7 +133,9 @@ def scenario(name: str, *, scale: str = "laptop") -> Scenario:
     >>> js.scenario("spo-fig17", scale="smoke").config.topology
     'spo_join'
     """
-    return Scenario(name, scale=scale)
+    found = Scenario(str(name), scale=scale)
+    scenario_files.load(str(name), scale=scale)  # what is wrong with it is said here
+    return found
 
 
 def schema() -> dict[str, Any]:

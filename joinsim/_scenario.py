@@ -18,8 +18,8 @@ from joins.queries.parser import parse_query
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.choice import AUTO
-from scenarios.config import RunConfig, name_topology, python_call
-from scenarios.formatting import format_setting
+from scenarios.config import SCALES, RunConfig, name_topology, python_call
+from scenarios.formatting import did_you_mean, format_setting
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan, name_others
 from scenarios.resuming import Interrupted, check_saves, resume_line, saving
@@ -104,6 +104,11 @@ class Scenario:
     replay: Callable[[int], str] | None = None
     wall_clock: WallClock | None = None
 
+    def __post_init__(self) -> None:
+        if self.scale not in SCALES:
+            hint = did_you_mean(str(self.scale), SCALES)
+            raise ConfigError(f"scale = {self.scale!r}: {hint}there are {', '.join(SCALES)}")
+
     def with_settings(self, settings: Mapping[str, Any]) -> Scenario:
         """Return the scenario with *settings* changed, keys as for ``--set``."""
         return replace(self, settings={**self.settings, **settings})
@@ -156,6 +161,7 @@ class Scenario:
         out: str | Path | None = None,
         address: str | None = None,
         save_every: str | int | None = None,
+        scale: str | None = None,
         **settings: Any,
     ) -> Run | StudyRun:
         """Run it, and judge every answer.
@@ -169,6 +175,8 @@ class Scenario:
         save_every
             How often a single run saves itself into *out*, such as ``"10 s"`` of real time, for
             `joinsim.resume` to go on when its process has died.
+        scale
+            Of this run; by default the scenario's.
         settings
             Changed for this run, as in `with_settings`. ``repeat=N`` runs every point of a study
             with N seeds, and gives its figures with their 95 % intervals.
@@ -178,8 +186,8 @@ class Scenario:
         JoinsimError
             The configuration, the data or the network is wrong, before anything runs.
         """
-        if settings:
-            again = self.with_settings(settings)
+        if settings or scale is not None:
+            again = replace(self.with_settings(settings), scale=scale or self.scale)
             return again.run(out=out, address=address, save_every=save_every)
         every_ns = None if save_every is None else _read_every(save_every)
         clock = self._clock()
