@@ -147,7 +147,7 @@ def run(
         bind=bind,
         network=network,
         feeding=feeding,
-        faults=[dict(fault) for fault in faults],
+        faults=faults,
         recovery=recovery,
         rows=rows,
         seed=seed,

@@ -285,21 +285,16 @@ class Scenario:
             A range names what there is not, or a point cannot be run; before any point runs.
         """
         from scenarios.many_runs import Preparation
-        from scenarios.sweep import Range, sweep_study
+        from scenarios.sweep import read_ranges, sweep_study
         from scenarios.sweep_runs import check_search, run_sweep
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study, which has ranges of its own; run it")
-        ranges = (
-            [Range(key=key, values=tuple(values)) for key, values in over.items()]
-            if isinstance(over, Mapping)
-            else [Range.read(text) for text in over]
-        )
         ranges = [
             replace(one, values=tuple(map(name_topology, one.values)))
             if one.key == "topology"
             else one
-            for one in ranges
+            for one in read_ranges(over)
         ]
         study = sweep_study(
             self.config,

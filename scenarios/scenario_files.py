@@ -21,6 +21,12 @@ STUDY = "study"
 """The section that makes a scenario a study of many runs."""
 
 _EXTENDS = "extends"
+_NEEDED = {
+    "model_type": "a section is needed, of keys and values",
+    "model_attributes_type": "a section is needed, of keys and values",
+    "tuple_type": "a list is needed",
+}
+"""Kinds of mistakes that pydantic names by Python's types, to what a person has to write."""
 _SHOWN_MAX = 200  # characters of a value that is wrong
 _DIGITS_MAX = 1000  # of a number in TOML; Python itself refuses thousands, without their place
 
@@ -193,10 +199,12 @@ def explain(error: ValidationError, model: type) -> str:
         elif mistake["type"].startswith("union_tag"):
             lines.append(_wrong_tag(key, mistake["ctx"]))
         else:
-            message = mistake["msg"].removeprefix("Value error, ")
+            message = _NEEDED.get(mistake["type"], mistake["msg"].removeprefix("Value error, "))
             if not key:  # of several keys, which the message names
                 lines.append(message)
                 continue
+            if mistake["type"] == "model_type":
+                message += f"; there are {', '.join(_keys(model, mistake['loc']))}"
             value = repr(mistake["input"])
             value = value if len(value) <= _SHOWN_MAX else value[:_SHOWN_MAX] + " ..."
             lines.append(f"{key} = {value}: {message[0].lower()}{message[1:]}")

@@ -8,7 +8,7 @@ study.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from actors.source import Feeding
+from joins.queries.parser import parse_query
 from scenarios.choice import AUTO, choose
 from scenarios.config import FeedingConfig, NetworkConfig, RunConfig
 from scenarios.plan import bound_query
@@ -110,6 +111,19 @@ class Range:
         )
 
 
+def read_ranges(over: Mapping[str, Iterable[Any]] | Iterable[str] | str) -> list[Range]:
+    """Return the ranges of a mapping from keys to values, or of texts as `Range.read` takes them.
+
+    Raise :exc:`ConfigError` for a key that has one value and no list.
+    """
+    if not isinstance(over, Mapping):
+        return [Range.read(text) for text in ([over] if isinstance(over, str) else over)]
+    for key, values in over.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise ConfigError(f"over: {key} = {values!r}: a list is needed, as in [{values!r}]")
+    return [Range(key=key, values=tuple(values)) for key, values in over.items()]
+
+
 def _number(text: str) -> Any:
     for kind in (int, float):
         try:
@@ -136,10 +150,12 @@ def settings_of(config: RunConfig, key: str, value: Any) -> dict[str, Any]:
     if key == "pes":
         return {pes_parameter(config.topology): value}
     if key == "window":
-        if "W" not in config.bind:
+        query = parse_query(config.query)
+        clause = query.window or query.interval
+        if "W" not in config.bind and (clause is None or "W" not in clause.names):
             raise ConfigError(
                 "window: the query needs a placeholder for its length: write it as W, as in "
-                "SLIDE INTERVAL 'D' ON 'W', and give bind = { D = ..., W = ... }"
+                "SLIDE INTERVAL '10' ON 'W'"
             )
         return {"bind.W": value}
     if key == "skew":
@@ -207,7 +223,9 @@ def sweep_study(
         raise ConfigError(f"seeds = {seeds}: 1 to {REPEATS_MAX} are allowed")
     if base.topology == AUTO:
         swept = next((one.values[0] for one in ranges if one.key == "topology"), None)
-        query = bound_query(base.query, base.bind)
+        lengths = next((one.values for one in ranges if one.key == "window"), ())
+        bound = change(base, settings_of(base, "window", lengths[0])) if lengths else base
+        query = bound_query(bound.query, bound.bind)
         name = swept or choose(query, Feeding(), base.parameters).name
         base = change(base, {"topology": name, "parameters": base.parameters})
     if search and {"rate_tps", "feeding.rate_tps"}.intersection(keys):

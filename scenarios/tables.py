@@ -28,7 +28,7 @@ from scenarios.streams import dictionary_names, event_time
 from scenarios.synthetic import SyntheticStream
 from scenarios.text_times import read_times, zone_name
 from spark_bridge.errors import DataError
-from spark_bridge.pipeline.source import ROWS
+from spark_bridge.pipeline.source import CSV_ENDINGS, ROWS, near_files
 from spark_bridge.prepared import PreparedStream
 
 ROW = "row"
@@ -41,6 +41,8 @@ _NOT_ORDERED = (
     "texts as 2024-03-01T09:30:00+02:00, or nanoseconds"
 )
 IN_MEMORY = Path("(memory)")
+_NUMBERED = (pa.types.is_primitive, pa.types.is_dictionary, pa.types.is_null)
+"""Types that have whole numbers, besides those that are looked at before."""
 _REASONS = {
     "null": "is null",
     "nan": "is NaN",
@@ -85,7 +87,7 @@ def as_table(value: Any, name: str) -> pa.Table:
     """
     try:
         if isinstance(value, (str, Path)):
-            return pq.read_table(value)
+            return _read_file(Path(value), name)
         if isinstance(value, TableStream):
             return value.table
         if isinstance(value, PreparedStream):
@@ -104,6 +106,17 @@ def as_table(value: Any, name: str) -> pa.Table:
         f"stream {name!r}: a {type(value).__name__} is not a table; pass a pyarrow, pandas, Polars "
         "or DuckDB table, a mapping of names to arrays, a prepared stream, or a file's path"
     )
+
+
+def _read_file(path: Path, name: str) -> pa.Table:
+    if not path.exists():
+        raise DataError(f"stream {name!r}: {path} does not exist{near_files(path)}")
+    if path.name.lower().endswith(CSV_ENDINGS):
+        raise DataError(
+            f"stream {name!r}: {path} is CSV, and Parquet is read here: pass what "
+            "joinsim.prepare makes of it"
+        )
+    return pq.read_table(path)
 
 
 def prepare_tables(
@@ -182,6 +195,12 @@ class _Unordered:
         time: str | None,
         arrival: str | None,
     ) -> None:
+        for column, times in Counter(table.schema.names).items():
+            if times > 1:
+                raise DataError(
+                    f"stream {name!r}: {times} columns are called {column!r}; give each a name of "
+                    "its own"
+                )
         names = [prepared_name(column) for column in table.schema.names]
         if len(set(names)) == len(names):  # else it is a prepared stream's table already
             table = table.rename_columns(names)
@@ -300,7 +319,7 @@ class _Unordered:
                 column = column.cast(pa.timestamp("ns", getattr(kind, "tz", None)))
             elif pa.types.is_duration(kind):
                 column = column.cast(pa.duration("ns"))
-            if not hasattr(kind, "bit_width"):
+            if not any(is_kind(kind) for is_kind in _NUMBERED):
                 raise DataError(f"stream {self.name!r}, column {name!r}: {kind} {_NOT_ORDERED}")
             whole = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         except pa.ArrowException as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -17,6 +17,7 @@ from scenarios.formatting import (
     format_bytes,
     format_count,
     format_duration,
+    format_many,
     format_ms,
     format_values,
 )
@@ -25,6 +26,7 @@ from scenarios.report.table import TextTable
 from scenarios.run import Report
 from scenarios.run_json import collectors, latency_ms, versions
 from scenarios.verdict import Verdict
+from spark_bridge.prepared import PreparedStream
 
 
 def describe_verdict(verdict: Verdict) -> str:
@@ -67,6 +69,7 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
     rate_tps = outcome.tuples / seconds if seconds else 0
     rows = [
         ("tuples", f"{outcome.tuples:,} in {seconds:,.4g} {clock} seconds"),
+        *_rejected(report.plan.streams),
         ("throughput", f"{rate_tps:,.0f} tuples/s ({clock})"),
         ("latency", f"{latency}  ms ({clock})"),
         ("network", f"{outcome.messages:,} messages, {format_bytes(outcome.nbytes)}"),
@@ -84,6 +87,16 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
     rows.append(("wall time", str(report.clock)))
     rows.append(("peak memory", format_bytes(report.memory_bytes)))
     return rows
+
+
+def _rejected(streams: Sequence[PreparedStream]) -> list[tuple[str, str]]:
+    """Return which rows of the data were left out, and why; nothing where all were taken."""
+    told = [
+        f"{format_many(one.rejected, 'row')} of {one.name} ({', '.join(one.rejected_reasons)})"
+        for one in streams
+        if one.rejected
+    ]
+    return [("rejected", ", ".join(told))] if told else []
 
 
 def _faults(injected: Injected) -> list[tuple[str, str]]:

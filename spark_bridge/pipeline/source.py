@@ -198,11 +198,12 @@ def _expand(path: Path) -> list[Path]:
             raise DataError(f"{path} is a folder without CSV or Parquet files; {_ALLOWED}")
         return inside
     if not path.exists():
-        raise DataError(f"{path} does not exist{_near(path)}")
+        raise DataError(f"{path} does not exist{near_files(path)}")
     return [path]
 
 
-def _near(path: Path) -> str:
+def near_files(path: Path) -> str:
+    """Return what to say of a path that is not there: what is like it, or that it has no folder."""
     if not path.parent.is_dir():
         return f": there is no folder {path.parent}"
     names = [entry.name for entry in path.parent.iterdir() if not entry.name.startswith(".")]

@@ -168,6 +168,7 @@ def test_rows_that_are_not_valid_are_rejected_by_name_and_the_others_joined() ->
     assert "3 rows rejected, the first is row 1" in notes
     for reason in ("x is null (1)", "x is NaN (1)", "x is infinite (1)"):
         assert reason in notes
+    assert "rejected     3 rows of T (x is null, x is NaN, x is infinite)" in repr(run)
 
 
 def test_texts_are_equal_where_they_are_equal_across_streams() -> None:
@@ -204,11 +205,22 @@ def test_the_same_seed_has_the_same_digest_and_a_query_picks_a_system() -> None:
         ({"streams": {"R": {}, "S": {}, "T": {}}}, js.ConfigError, "knows no T"),
         ({"streams": {"R": {"y": [1]}, "S": {}}}, js.DataError, "no column 'x'; there are y"),
         ({"streams": {"R": 7, "S": 7}}, js.DataError, "a int is not a table"),
-        ({"streams": {"R": "none.parquet", "S": {}}}, js.DataError, "none.parquet"),
+        (
+            {"streams": {"R": "none/r.parquet", "S": {}}},
+            js.DataError,
+            "none/r.parquet does not exist: there is no folder none",
+        ),
         ({"topology": "splitjoin"}, js.TopologyError, "did you mean 'split_join'"),
         ({"topology": "split_join", "pse": 3}, js.ConfigError, "did you mean 'pes'"),
         ({"network": "moon"}, js.ConfigError, "network.preset"),
+        ({"network": 5}, js.ConfigError, "network = 5: a section is needed, .* there are preset"),
+        ({"feeding": "fast"}, js.ConfigError, "feeding = 'fast': a section is .* are batch_rows,"),
+        ({"faults": {"kind": "loss"}}, js.ConfigError, "faults = {'kind': 'loss'}: a list is"),
+        ({"faults": ["loss"]}, js.ConfigError, "faults.0 = 'loss': a section is needed"),
         ({"query": "SELECT * FROM"}, js.QueryError, "FROM"),
+        ({"query": None}, js.QueryError, "query = None: it is a text"),
+        ({"query": 5}, js.QueryError, "query = 5: it is a text"),
+        ({"topology": dict}, js.TopologyError, "<class 'dict'> is no topology"),
         ({"rows": -5}, js.ConfigError, "rows = -5"),
         ({"time": "when"}, js.DataError, "no column 'when'"),
     ],
@@ -223,6 +235,36 @@ def test_a_mistake_is_an_error_with_the_message_of_the_command_line(
     with pytest.raises(error, match=words) as raised:
         js.run(**whole)
     assert isinstance(raised.value, js.JoinsimError)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([[1], [2]]), "stream 'R', column 'x': list<item: int64> cannot be compared so"),
+        (pa.nulls(2), r"stream 'R': no row is valid \(x is null in 2\)"),
+        (pa.array([b"1", b"2"]), "column 'x': binary cannot be compared so"),
+    ],
+)
+def test_a_column_that_cannot_be_joined_is_named(column: pa.Array, message: str) -> None:
+    table = pa.table({"x": column, "y": [1, 2]})
+    with pytest.raises(js.DataError, match=message):
+        js.run(QUERY, {"R": table, "S": table})
+
+
+def test_columns_of_one_name_are_refused() -> None:
+    table = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["x", "y", "x"])
+    with pytest.raises(js.DataError, match="stream 'R': 2 columns are called 'x'"):
+        js.run(QUERY, {"R": table, "S": table})
+
+
+def test_a_file_that_is_none_of_parquet_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("x,y\n1,2\n")
+    for name, message in (
+        ("r.csv", "r.csv is CSV, .* pass what joinsim.prepare makes of it"),
+        ("r.csw", "r.csw does not exist; did you mean .*r.csv"),
+    ):
+        with pytest.raises(js.DataError, match=f"stream 'R': .*{message}"):
+            js.run(QUERY, {"R": str(tmp_path / name), "S": {}})
 
 
 def test_a_run_shows_itself_and_writes_its_report(

@@ -48,5 +48,6 @@ def test_a_run_may_be_of_another_scale() -> None:
 def test_a_study_may_be_of_another_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(js.Scenario, "_run_study", lambda _, study, out: study)
     study: Any = js.scenario("spo-fig17").run(scale="smoke")
+    smoke: Any = js.scenario("spo-fig17", scale="smoke").study
     assert study.scale == "smoke"
-    assert len(study.points) == len(js.scenario("spo-fig17", scale="smoke").study.points)
+    assert len(study.points) == len(smoke.points)

@@ -24,7 +24,7 @@ with process_pool(2) as pool:
     print(*pool.map(abs, [-1, 2, -3]))
 swept = js.sweep(query, data, over={"pes": [1, 2]}, topology="split_join", processes=2)
 print(swept.points.num_rows)
-compared = of_query(query, data, Mine).compare_engines("inline,duckdb").summary
+compared = of_query(query, data, Mine).compare_engines(["inline", "duckdb"]).summary
 print(*(one["engine"] for one in compared["engines"]))
 print(compared["refused"][0]["reason"])
 print(__file__, __spec__)

@@ -110,6 +110,29 @@ def test_settings_that_contradict_each_other_are_refused_without_all_of_the_othe
         change(load("spo-q3", scale="smoke"), {"clock": "live"})
 
 
+def test_a_network_is_a_preset_by_its_name_alone() -> None:
+    config = build({"query": QUERY, "streams": [{"files": ["x"]}], "network": "wan"}, where="test")
+    assert config.network.preset == "wan"
+    changed = change(config, {"network": "rack", "network.latency": "2 ms"}).network
+    assert (changed.preset, changed.latency) == ("rack", 2_000_000)
+    with pytest.raises(ConfigError, match=r"network.preset = 'moon': input should be 'same-host'"):
+        change(config, {"network": "moon"})
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("feeding", "feeding = 'fast': a section is needed, of keys and values; there are batch_"),
+        ("faults", "faults = 'fast': a list is needed"),
+        ("recovery", "recovery = 'fast': a section is needed, .* there are guarantee, interval"),
+    ],
+)
+def test_one_word_for_a_section_is_refused_with_its_keys(key: str, message: str) -> None:
+    config = build({"query": QUERY, "streams": [{"files": ["x"]}]}, where="test")
+    with pytest.raises(ConfigError, match=message):
+        change(config, {key: "fast"})
+
+
 def test_a_stream_comes_from_one_place() -> None:
     with pytest.raises(ValueError, match="one of files, synthetic and table"):
         StreamConfig(files=("x",), table="3 tuples")

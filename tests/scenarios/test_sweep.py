@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -52,6 +53,12 @@ def test_a_range_that_is_none_is_named(text: str, mistake: str) -> None:
         Range.read(text)
 
 
+@pytest.mark.parametrize("value", [2, "split_join"])
+def test_one_value_is_no_range(value: Any) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"over: pes = {value!r}: a list is needed")):
+        js.sweep(QUERY, DATA, over={"pes": value})
+
+
 def config(**more: Any) -> Any:
     streams = [{"name": "T", "synthetic": {"rows": 10, "fields": {"x": "zipf(0.5, 100)"}}}]
     return build({"query": QUERY, "streams": streams, "topology": "kp_oij"} | more, where="test")
@@ -70,6 +77,17 @@ def config(**more: Any) -> Any:
 )
 def test_a_key_sets_what_it_names(key: str, value: Any, settings: dict[str, Any]) -> None:
     assert settings_of(config(bind={"W": 20}), key, value) == settings
+
+
+@pytest.mark.parametrize("topology", ["split_join", "auto"])
+def test_a_window_needs_no_value_beside_its_range(topology: str) -> None:
+    query = QUERY.replace("'20'", "'W'")
+    over = {"window": [10, 20]}
+    swept = js.sweep(query, DATA, over=over, topology=topology, processes=1)
+    alone = js.run(query, DATA, topology=topology, bind={"W": 20}, pairs=False)
+    assert swept.summary["points"][1]["digest"] == alone.digest
+    with pytest.raises(ConfigError, match="write it as W, as in SLIDE INTERVAL '10' ON 'W'"):
+        js.sweep(QUERY, DATA, over=over, topology=topology)
 
 
 def test_ranges_are_x_lines_and_panels() -> None:

@@ -131,6 +131,7 @@ def test_times_in_the_reason_have_a_unit_of_their_size(advice: js.Advice) -> Non
         ({"goal": "thruput"}, "goal thruput: did you mean 'throughput'"),
         ({"prices": {"hour": 1}}, "price hour: did you mean 'core_hour'"),
         ({"engines": "oracle"}, "no engine is called 'oracle'"),
+        ({"engines": ["duckdb", "polar"]}, "'polar': did you mean 'polars'"),
         ({"goal": []}, "goal: name at least one of throughput, latency, bytes, memory"),
         ({"seeds": 0}, "seeds = 0: at least 1 is needed"),
         ({"topologies": ["kp_ojj"]}, "'kp_ojj': did you mean 'kp_oij'"),
