@@ -175,7 +175,8 @@ class Findings:
         places = [chart.axis.places[i] for i in run]
         values = {name: [curves[name][i] for i in run] for name in claim.of}
         scale = "" if self.study.changed else self.study.scale
-        finding = judge_claim(claim, chart.panel.name, values, places, scale)
+        numbers = self.study.section.numbers(claim, chart.panel)
+        finding = judge_claim(claim, chart.panel.name, values, places, scale, numbers)
         return replace(finding, kind=chart.curve(claim.of[0]).kind)
 
     def as_json(self, replay: str) -> dict[str, Any]:

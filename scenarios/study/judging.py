@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isnan
 from statistics import fmean
+from types import MappingProxyType
 
 from scenarios.formatting import NO_VALUE
 from scenarios.study.estimates import Estimate
@@ -53,18 +54,24 @@ class Finding:
 
 
 def judge_claim(
-    claim: Claim, panel: str, curves: Mapping[str, Estimates], places: Sequence[int], scale: str
+    claim: Claim,
+    panel: str,
+    curves: Mapping[str, Estimates],
+    places: Sequence[int],
+    scale: str,
+    numbers: Mapping[int, float] = MappingProxyType({}),
 ) -> Finding:
     """Return whether *claim* holds in a panel, with the numbers.
 
     *curves* have an estimate for each of the axis's positions *places*; without a *scale* no reason
-    is given.
+    is given. *numbers* are the paper's own by position, for a claim to be near them.
     """
-    values = [
-        value
+    judged = [
+        (place, value)
         for place, value in zip(places, values_of(claim.of, curves), strict=True)
-        if not claim.at or place in claim.at
+        if (not claim.at or place in claim.at) and (claim.near is None or place in numbers)
     ]
+    values = [value for _, value in judged]
     known = [value for value in values if value is not None and not isnan(value.mean)]
     needed = 2 if claim.rises or claim.falls else 1
     is_known = len(known) >= max(needed, len(values))
@@ -72,7 +79,8 @@ def judge_claim(
     if claim.mean and is_known:
         known = [_average(known)]
         detail += f"; on average {known[0]}"
-    holds = _holds(claim, known) if is_known else None
+    theirs = [numbers[place] for place, _ in judged] if claim.near else []
+    holds = _holds(claim, known, theirs) if is_known else None
     return Finding(
         claim=claim,
         panel=panel,
@@ -112,20 +120,35 @@ def _average(values: Sequence[Estimate]) -> Estimate:
     return Estimate(tuple(map(fmean, zip(*(value.samples for value in values), strict=True))))
 
 
-def _holds(claim: Claim, values: Sequence[Estimate]) -> bool | None:
+def _holds(claim: Claim, values: Sequence[Estimate], theirs: Sequence[float]) -> bool | None:
     slack = claim.slack
     if claim.above:
         nowhere_below = _all(_is_over(value, 1 - slack) for value in values)
         return _all([nowhere_below, _any(_is_over(value, 1 + slack) for value in values)])
     if claim.rises or claim.falls:
         return _follows_trend(values, slack, 1 if claim.rises else -1)
+    if claim.near is not None:
+        near = claim.near
+        return _all(
+            _is_within(value, 1 + (number - 1) / near, 1 + (number - 1) * near, slack)
+            for value, number in zip(values, theirs, strict=True)
+        )
+    kept = [_is_within(value, claim.at_least, claim.at_most, slack) for value in values]
+    needed = len(kept) if claim.cases is None else claim.cases
+    if kept.count(True) >= needed:
+        return True
+    return False if len(kept) - kept.count(False) < needed else None
+
+
+def _is_within(
+    value: Estimate, at_least: float | None, at_most: float | None, slack: float
+) -> bool | None:
+    """Return whether a value keeps the bounds that there are."""
     bounds = []
-    if claim.at_least is not None:
-        least = _below(claim.at_least, slack)
-        bounds += [_is_over(value, least, or_equal=True) for value in values]
-    if claim.at_most is not None:
-        most = _above(claim.at_most, slack)
-        bounds += [_not(_is_over(value, most)) for value in values]
+    if at_least is not None:
+        bounds.append(_is_over(value, _below(at_least, slack), or_equal=True))
+    if at_most is not None:
+        bounds.append(_not(_is_over(value, _above(at_most, slack))))
     return _all(bounds)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +96,8 @@ class Reproduced:
     def _report(self, finding: Finding, findings: Findings) -> Reported:
         claim = finding.claim
         (chart,) = (one for one in findings.study.charts if one.panel.name == finding.panel)
-        reported = [
-            value
-            for paper, values, _ in findings.paper(chart)
-            if paper.of == claim.of
-            for place, value in zip(chart.axis.places, values, strict=True)
-            if not isnan(value) and (not claim.at or place in claim.at)
-        ]
+        numbers = findings.study.section.numbers(claim, chart.panel)
+        reported = [numbers[place] for place in chart.axis.places if place in numbers]
         theirs = f"; {', '.join(map(format_value, reported))} reported" if reported else ""
         return Reported(
             study=self.name,

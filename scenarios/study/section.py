@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -262,6 +263,12 @@ class Claim(Section):
         No value is less; with *at_most* a band.
     at_most
         No value is more.
+    near
+        Each value is at most so many times as far above 1 as the paper's own number at its x, and
+        the paper's at most so many times as far as it. The numbers are those of the study's
+        ``paper`` for the same variants; an x without one is not judged.
+    cases
+        At so many x, at least, the bounds are kept; by default at all.
     mean
         The bounds are for the mean of the values, where the paper has an average.
     paper
@@ -287,6 +294,8 @@ class Claim(Section):
     falls: bool = False
     at_least: float | None = None
     at_most: float | None = None
+    near: Annotated[float, Field(gt=1)] | None = None
+    cases: Annotated[int, Field(ge=1)] | None = None
     mean: bool = False
     paper: float | None = None
     slack: Annotated[float, Field(ge=0, lt=1)] = 0.02
@@ -296,16 +305,20 @@ class Claim(Section):
     @model_validator(mode="after")
     def _one_statement(self) -> Claim:
         bounds = (self.at_least, self.at_most)
-        if sum([self.above, self.rises, self.falls, any(b is not None for b in bounds)]) != 1:
+        is_near = self.near is not None
+        bounded = any(b is not None for b in bounds)
+        if sum([self.above, self.rises, self.falls, is_near, bounded]) != 1:
             raise ValueError(
-                "a claim states one of above, rises, falls, or at_least, at_most or both"
+                "a claim states one of above, rises, falls, near, or at_least, at_most or both"
             )
         if None not in bounds and self.at_least > self.at_most:  # type: ignore[operator]
             raise ValueError(f"nothing is at least {self.at_least:g} and at most {self.at_most:g}")
         if self.above and len(self.of) != 2:
             raise ValueError("above needs two variants")
-        if self.mean and bounds == (None, None):
-            raise ValueError("mean is for claims of at_least, at_most or both")
+        if (self.mean or self.cases) and not bounded:
+            raise ValueError("mean and cases are for claims of at_least, at_most or both")
+        if self.mean and self.cases:
+            raise ValueError("mean or cases: a mean is one number")
         return self
 
     @model_validator(mode="after")
@@ -327,12 +340,16 @@ class Claim(Section):
             words = f"at least {_bound(self.at_least)}"
         elif self.at_most is not None:
             words = f"at most {_bound(self.at_most)}"
+        elif self.near is not None:
+            words = f"each 1/{self.near:g} to {self.near:g} times as far above 1 as the paper's"
         elif self.above:
             words = "the first above the second"
         else:
             words = "rises" if self.rises else "falls"
         if self.mean:
             words += " on average"
+        if self.cases:
+            words += f" in {self.cases} cases or more"
         return words + ("" if self.paper is None else f"; {format_value(self.paper)} in the paper")
 
     def reason(self, scale: str, panel: str) -> str:
@@ -471,6 +488,27 @@ class StudySection(Section):
                         f"variant {name!r}: only: the axis has positions 0 to {places - 1}"
                     )
         return self
+
+    @model_validator(mode="after")
+    def _near_something(self) -> StudySection:
+        for claim in self.claims:
+            for panel in self.panels if claim.near is not None else ():
+                if self.is_about(claim, panel) and not self.numbers(claim, panel):
+                    raise ValueError(
+                        f"claim {claim.text!r} is to be near the paper's own numbers, and paper "
+                        f"has none of {' / '.join(claim.of)} there"
+                    )
+        return self
+
+    def numbers(self, claim: Claim, panel: Panel) -> dict[int, float]:
+        """Return the paper's own numbers of what *claim* is about: position of the axis to it."""
+        return {
+            place: value
+            for paper in self.paper
+            if paper.of == claim.of and self.is_about(paper, panel)
+            for place, value in enumerate(paper.values)
+            if not isnan(value) and (not claim.at or place in claim.at)
+        }
 
     def is_about(self, statement: Paper | Claim, panel: Panel) -> bool:
         """Return whether *statement* is about *panel*: it is meant, and has the variants."""

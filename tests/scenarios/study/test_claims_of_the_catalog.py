@@ -62,7 +62,20 @@ class Judged:
         """Indexes into the curves of what the claim is about."""
         at, places = self.claim.at, self.chart.axis.places
         run = self.chart.positions_run(self.claim.of)
+        if self.claim.near is not None:
+            return [i for i in run if places[i] in self.numbers]
         return [i for i in run if not at or places[i] in at]
+
+    @property
+    def numbers(self) -> dict[int, float]:
+        """The paper's own numbers of what the claim is about, by position of the axis."""
+        return self.study.section.numbers(self.claim, self.chart.panel)
+
+    @property
+    def own(self) -> list[float]:
+        """Those at its places, where there are any."""
+        places = (self.chart.axis.places[i] for i in self.places)
+        return [self.numbers[place] for place in places if place in self.numbers]
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -147,7 +160,10 @@ def test_a_claim_holds_of_some_results_and_is_broken_by_others(
             check_above(one)
         elif claim.rises or claim.falls:
             check_trend(one)
+        elif claim.near is not None:
+            check_near(one)
         else:
+            check_one_band_is_enough(one)
             for bound in ("at_least", "at_most"):
                 if getattr(claim, bound) is not None:
                     check_bound(one, at_least=bound == "at_least")
@@ -191,6 +207,39 @@ def check_trend(one: Judged) -> None:
         assert one.holds(*bent) is False, f"a step back at {i}"
 
 
+def check_near(one: Judged) -> None:
+    """Take the paper's own numbers; flatten and reverse them; move each out of its band."""
+    claim, own = one.claim, one.own
+    near = claim.near
+    assert near is not None
+    assert len(claim.of) == 2, "what lies above 1 is a ratio"
+    assert min(own) > 1, "what lies above 1 is compared"
+    second = [0.25] * len(own)
+
+    def holds(ratios: Values) -> Any:
+        return one.holds([0.25 * ratio for ratio in ratios], second)
+
+    def bands() -> Iterator[tuple[float, float]]:
+        for number in own:
+            low, high = 1 + (number - 1) / near, 1 + (number - 1) * near
+            yield low * (1 - 2 * claim.slack), high * (1 + 2 * claim.slack)
+
+    assert holds(own) is True
+    for other in (own[::-1], *([flat] * len(own) for flat in own)):
+        if any(not low <= one <= high for one, (low, high) in zip(other, bands(), strict=True)):
+            assert holds(other) is False, f"{other} in the place of {own}"
+    for i, band in enumerate(bands()):
+        for beyond in band:
+            assert holds([*own[:i], beyond, *own[i + 1 :]]) is False, f"out of its band at {i}"
+
+
+def check_one_band_is_enough(one: Judged) -> None:
+    """Refuse one band for several numbers of the paper that are not alike."""
+    own = [] if one.claim.mean else one.own
+    if own and None not in (one.claim.at_least, one.claim.at_most):
+        assert max(own) <= 1.2 * min(own), f"each of {own} is to have a band of its own: near"
+
+
 def check_bound(one: Judged, *, at_least: bool) -> None:
     """Move the value past the bound, at one place and at all, as far as its measure goes."""
     claim, count = one.claim, len(one.places)
@@ -207,6 +256,14 @@ def check_bound(one: Judged, *, at_least: bool) -> None:
         beyond = within * (0.4 if at_least else 2) + (0 if at_least else 1e-3)
     assert one.holds([within] * count, *second) is True
     assert one.holds([beyond] * count, *second) is False, f"{beyond} of {low} to {high} breaks it"
+    if claim.cases:
+        # Places that are one and the same number come last: they cannot be moved one by one.
+        order = sorted(range(count), key=lambda i: sum(one.alike(i)))
+        for kept in (claim.cases, claim.cases - 1):
+            broken = order[: count - kept]
+            moved = [beyond if i in broken else within for i in range(count)]
+            assert one.holds(moved, *second) is (kept == claim.cases), f"kept in {kept} cases"
+        return
     for i in range(0 if claim.mean else count):
         if not one.is_base(i):
             moved = [beyond if alike else within for alike in one.alike(i)]

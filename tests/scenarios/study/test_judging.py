@@ -173,7 +173,42 @@ def test_a_claim_says_the_papers_number_beside_its_own_band() -> None:
     assert claim.stated == "2.5 to 3.5; 2.95 in the paper"
 
 
-@pytest.mark.parametrize("stated", [{}, {"rises": True, "falls": True}, {"above": True}])
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((23, 3.2, 9), True),
+        ((16, 4.2, 6.5), True),
+        ((7.8, 7.9, 7.3), False),
+        ((9, 3.2, 23), False),
+        ((23, 4.5, 9), False),
+        ((23, 3.2, 6), False),
+    ],
+)
+def test_each_value_is_near_its_own_number(values: tuple[float, ...], expected: bool) -> None:
+    claim = Claim(text="it is so", of=("a",), near=1.5)
+    curves = {"a": once(values[0], 100, *values[1:])}
+    found = judge_claim(claim, "", curves, (0, 1, 2, 3), "smoke", {0: 23, 2: 3.2, 3: 9})
+    assert found.holds is expected
+
+
+@pytest.mark.parametrize(("cases", "expected"), [(2, True), (3, None), (4, False), (None, False)])
+def test_bounds_may_be_kept_in_some_cases_only(cases: int | None, expected: bool | None) -> None:
+    claim = Claim(text="it is so", of=("a",), at_least=0.9, at_most=1.1, cases=cases)
+    curves = {"a": [Estimate((1, 1)), Estimate((1, 1)), Estimate((0.8, 1)), Estimate((2, 2))]}
+    assert judge_claim(claim, "", curves, range(4), "smoke").holds is expected
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {},
+        {"rises": True, "falls": True},
+        {"above": True},
+        {"near": 1.5, "at_least": 1},
+        {"rises": True, "cases": 3},
+        {"at_least": 1, "mean": True, "cases": 3},
+    ],
+)
 def test_a_claim_states_one_thing(stated: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Claim(text="what?", of=("a",), **stated)
@@ -186,6 +221,8 @@ def test_a_claim_states_one_thing(stated: dict[str, Any]) -> None:
         ({"at_least": 2.17e7, "at_most": 3.85e7}, "21.7 M to 38.5 M"),
         ({"at_least": 3750, "paper": 5000}, "at least 3750; 5 k in the paper"),
         ({"at_most": 3e8, "mean": True}, "at most 300 M on average"),
+        ({"at_most": 1.02, "cases": 12}, "at most 1.02 in 12 cases or more"),
+        ({"near": 1.5}, "each 1/1.5 to 1.5 times as far above 1 as the paper's"),
     ],
 )
 def test_bounds_are_stated_as_values_are(bounds: dict[str, Any], stated: str) -> None:
