@@ -34,7 +34,12 @@ def test_every_run_assumes_messages_and_caches() -> None:
         ("panjoin", "rdma", {}, {"messages by remote memory access"}),
         ("scale_oij", "mine", {}, {"atomic operations", "contention"}),
         ("hash_join", "multicore", {}, {"messages within a machine"}),
-        ("panjoin", "mine", {"device": "accelerator", "results": "manager"}, {"the board"}),
+        (
+            "panjoin",
+            "mine",
+            {"device": "accelerator", "results": "manager"},
+            {"the board", "power", "eight cores"},
+        ),
         ("panjoin", "mine", {"threads": 2}, {"threads of a worker"}),
         ("spo_join", "mine", {"threads": 2}, {"segments by threads"}),
         ("semijoin", "mine", {"replan_every": 10}, {"choosing a plan"}),
