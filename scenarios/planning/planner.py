@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from actors.source import NS_PER_S
 from netsim.network import link_between
+from scenarios.formatting import NO_VALUE
 from scenarios.plan import Plan
-from scenarios.report.result_tables import costs_table
 from scenarios.report.table import TextTable, notebook_html
 from scenarios.run import Report
 from topologies.actor_graph import ActorGraph
@@ -50,6 +50,12 @@ class Proposal:
     tables: tuple[TextTable, ...]
     costs: tuple[Cost, ...]
 
+    @property
+    def costs_table(self) -> TextTable:
+        """What it was estimated to cost, and what it did in a run where there was one."""
+        columns = ("", "estimated", "simulated", "estimate over simulation")
+        return TextTable(columns=columns, rows=list(map(_cost_row, self.costs)), text_columns=1)
+
     def as_json(self) -> dict[str, Any]:
         """Return it as one JSON object."""
         keys = ("title", "columns", "rows")
@@ -60,12 +66,25 @@ class Proposal:
     def __repr__(self) -> str:
         costs = [
             f"{name}: {estimated} estimated, {simulated} simulated"
-            for name, estimated, simulated, _ in costs_table(self.costs).rows
+            for name, estimated, simulated, _ in self.costs_table.rows
         ]
         return "\n".join([*self.plan, *costs])
 
     def _repr_html_(self) -> str:
-        return notebook_html("\n".join(self.plan), [*self.tables, costs_table(self.costs)])
+        return notebook_html("\n".join(self.plan), [*self.tables, self.costs_table])
+
+
+def _cost_row(cost: Cost) -> tuple[str, str, str, str]:
+    name = f"{cost.name}, {cost.unit}"
+    if not cost.measured:
+        return name, _five_digits(cost.estimated), NO_VALUE, NO_VALUE
+    ratio = f"{cost.estimated / cost.measured:.3f}"
+    return name, _five_digits(cost.estimated), _five_digits(cost.measured), ratio
+
+
+def _five_digits(value: float) -> str:
+    """Return a number to five digits, never with an exponent."""
+    return f"{value:,.0f}" if value >= 10_000 else f"{value:,.5g}"
 
 
 class Planner(ABC):

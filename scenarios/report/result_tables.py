@@ -19,7 +19,6 @@ from scenarios.report.table import TableCell, TextTable
 if TYPE_CHECKING:
     from scenarios.advice.advice import Advice
     from scenarios.engines.comparison import EngineComparison
-    from scenarios.planning.planner import Cost
     from scenarios.run import Report
     from scenarios.study.findings import Findings
     from scenarios.study.judging import Finding
@@ -217,25 +216,6 @@ def engine_notes(comparison: EngineComparison) -> TextTable:
     rows += [[name, TableCell(f"failed: {why}", "FAIL")] for name, why in comparison.failed.items()]
     rows += [[name, "not run: the comparison was stopped before"] for name in comparison.waiting]
     return TextTable(columns=(), rows=rows)
-
-
-def costs_table(costs: Sequence[Cost]) -> TextTable:
-    """Return what a plan was estimated to cost, and what it did in a run where there was one."""
-    columns = ("", "estimated", "simulated", "estimate over simulation")
-    return TextTable(columns=columns, rows=list(map(_cost_row, costs)), text_columns=1)
-
-
-def _cost_row(cost: Cost) -> tuple[str, str, str, str]:
-    name = f"{cost.name}, {cost.unit}"
-    if not cost.measured:
-        return name, _five_digits(cost.estimated), NO_VALUE, NO_VALUE
-    ratio = f"{cost.estimated / cost.measured:.3f}"
-    return name, _five_digits(cost.estimated), _five_digits(cost.measured), ratio
-
-
-def _five_digits(value: float) -> str:
-    """Return a number to five digits, never with an exponent."""
-    return f"{value:,.0f}" if value >= 10_000 else f"{value:,.5g}"
 
 
 def mark_kind(kind: Kind) -> str:

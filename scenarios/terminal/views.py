@@ -30,7 +30,6 @@ from scenarios.report.result_tables import (
     chart_table,
     checks_table,
     comparison_table,
-    costs_table,
     engine_notes,
     engines_table,
     holds_word,
@@ -303,7 +302,7 @@ def show_proposal(out: Console, proposal: Proposal) -> None:
         out.print(line, style="bold")
     for part in proposal.tables:
         print_table(out, part)
-    print_table(out, costs_table(proposal.costs))
+    print_table(out, proposal.costs_table)
 
 
 def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> None:
