@@ -194,8 +194,8 @@ def registered_names(topologies: Named | Iterable[Named]) -> list[str]:
         if topology.name not in TOPOLOGIES:
             kind = type(topology)
             raise TopologyError(
-                f"{kind.__module__}.{kind.__name__} is not registered, so that it can be run, "
-                "compared, shown and checked alone. For anything else let a package register it, "
-                f"under the entry point group {ENTRY_POINTS} (`joinsim new topology` writes one)"
+                f"{kind.__module__}.{kind.__name__} is not registered: it can be run, "
+                "compared, shown and checked, and nothing else. For the rest let a package "
+                f"register it, under the entry point group {ENTRY_POINTS} (`joinsim new topology` writes one)"
             )
     return [topology.name for topology in found]
