@@ -196,6 +196,7 @@ def registered_names(topologies: Named | Iterable[Named]) -> list[str]:
             raise TopologyError(
                 f"{kind.__module__}.{kind.__name__} is not registered: it can be run, "
                 "compared, shown and checked, and nothing else. For the rest let a package "
-                f"register it, under the entry point group {ENTRY_POINTS} (`joinsim new topology` writes one)"
+                f"register it, under the entry point group {ENTRY_POINTS} (`joinsim new "
+                "topology` writes one)"
             )
     return [topology.name for topology in found]

@@ -55,5 +55,5 @@ def test_a_single_system_that_cannot_evaluate_is_one() -> None:
     ],
 )
 def test_elsewhere_it_is_refused_by_name_with_a_remedy(call: Callable[[], Any]) -> None:
-    with pytest.raises(js.JoinsimError, match=r"Mine is not registered, .* entry point group"):
+    with pytest.raises(js.JoinsimError, match=r"Mine is not registered: .* entry point group"):
         call()
