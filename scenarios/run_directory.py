@@ -63,7 +63,7 @@ def run_directory(
             raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
     with _marked_unfinished(directory, resume_line and resume_line(directory)):
         with writing(directory):
-            _clear(directory, _REPLACED if resuming else (*_REPLACED, *_OF_ONE_THAT_SAVES))
+            clear_results(directory, () if resuming else _OF_ONE_THAT_SAVES)
             if out is None:
                 _link_latest(directory)
         try:
@@ -152,9 +152,9 @@ def _is_run(directory: Path) -> bool:
     return any((directory / mark).exists() for mark in (UNFINISHED, *_MARKS))
 
 
-def _clear(directory: Path, patterns: Iterable[str]) -> None:
-    """Take away what an earlier run left that this one might not replace."""
-    for pattern in patterns:
+def clear_results(directory: Path, more: Iterable[str] = ()) -> None:
+    """Take away what an earlier run left that this one might not replace, and *more* patterns."""
+    for pattern in (*_REPLACED, *more):
         for path in directory.glob(pattern):
             remove(path)
     remove_unfinished(directory)

@@ -23,6 +23,7 @@ from joins.queries.parser import parse_query
 from scenarios.config import build_network
 from scenarios.plan import Plan, make_parameters
 from scenarios.run import InlineHosting, Report, execute
+from scenarios.run_directory import clear_results
 from scenarios.scenario_files import ConfigError, build, explain
 from topologies import Topology, find_topology
 from topologies.topology import SinkPlace
@@ -120,8 +121,10 @@ class World:
     ) -> Report:
         """Run it into *directory* and judge it; *inline_host* runs actors in this process.
 
-        Other arguments are those of `plan`, which says what is raised.
+        What another world left there goes. Other arguments are those of `plan`, which says what is
+        raised.
         """
+        clear_results(directory)
         plan = self.plan(directory, topology=topology, **settings)
         return execute(plan, directory, rehearsal=False, inline_host=inline_host)
 
