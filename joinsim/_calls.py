@@ -512,7 +512,7 @@ def _make_scenario(
 ) -> Scenario:
     """Return the scenario called *what*; with *streams*, that of the query *what* over them.
 
-    *how* are keys for `of_query`; None stands for what is said without them.
+    *how* are keys for `of_query`; those that are None are left out.
     """
     given = {key: value for key, value in how.items() if value is not None}
     if streams is not None:

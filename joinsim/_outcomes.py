@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -188,7 +189,7 @@ class _Recorded(Protocol):
 Result = TypeVar("Result", bound=_Recorded)
 
 
-class _Several(Generic[Result]):
+class _Several(ABC, Generic[Result]):
     """What came of several runs.
 
     Attributes
@@ -243,9 +244,9 @@ class _Several(Generic[Result]):
         """Return what a notebook shows above the tables."""
         return repr(self)
 
+    @abstractmethod
     def _tables(self) -> list[TextTable]:
         """Return the tables that a notebook shows."""
-        raise NotImplementedError
 
 
 class StudyRun(_Several["Findings"]):

@@ -63,7 +63,7 @@ class Memory:
         """Return what a wait for memory takes, in percent of alone, while several *cores* read.
 
         Each reads from *nbytes* of its own, or all from the *same*. More cores than were measured
-        add as much each as those did, until a read takes what one of the most bytes does.
+        add as much each as those did, until a read takes as long as one of the largest size.
         """
         last = len(self.sizes) - 1
         at = min(sum(size < nbytes for size in self.sizes), last)

@@ -1,8 +1,8 @@
 """The topologies there are, by name: our own, those that packages register, and the caller's own.
 
-A topology is a class. To add one of your own, define it in a module of yours and pass the class
-where one run or one comparison is asked for; so that its name works everywhere, on the command line
-too, let your package register it under the entry point group ``joinsim.topologies``::
+A topology is a class. To add one of your own, define it in a module of yours and pass the class to
+what runs or compares. For its name to work everywhere, on the command line too, let your package
+register it under the entry point group ``joinsim.topologies``::
 
     [project.entry-points."joinsim.topologies"]
     my_join = "my_package.my_join:MyJoin"

@@ -91,12 +91,12 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
 
 def _rejected(streams: Sequence[PreparedStream]) -> list[tuple[str, str]]:
     """Return which rows of the data were left out, and why; nothing where all were taken."""
-    told = [
+    left_out = [
         f"{format_many(one.rejected, 'row')} of {one.name} ({', '.join(one.rejected_reasons)})"
         for one in streams
         if one.rejected
     ]
-    return [("rejected", ", ".join(told))] if told else []
+    return [("rejected", ", ".join(left_out))] if left_out else []
 
 
 def _faults(injected: Injected) -> list[tuple[str, str]]:

@@ -493,10 +493,13 @@ class StudySection(Section):
     def _near_something(self) -> StudySection:
         for claim in self.claims:
             for panel in self.panels if claim.near is not None else ():
-                if self.is_about(claim, panel) and not self.numbers(claim, panel):
+                if not self.is_about(claim, panel):
+                    continue
+                numbers = self.numbers(claim, panel)
+                if not numbers or min(numbers.values()) <= 1:
                     raise ValueError(
-                        f"claim {claim.text!r} is to be near the paper's own numbers, and paper "
-                        f"has none of {' / '.join(claim.of)} there"
+                        f"claim {claim.text!r} is to be near the paper's own numbers, which are "
+                        f"above 1; paper has {list(numbers.values())} of {' / '.join(claim.of)}"
                     )
         return self
 

@@ -28,7 +28,7 @@ from scenarios.verdict.verdict import CheckResult
 _PIECE = re.compile(
     r"""(?P<name>"[^"]*")|'(?P<quantity>[^']*)'|\b(?P<window>WINDOW)\b""", re.IGNORECASE
 )
-"""What is not for sqlglot as it stands: quantities, and the word before the windows. A name in
+"""What sqlglot cannot read: quantities, and the word before the windows. A name in
 quotes is matched too, so that nothing inside it is taken for either."""
 _WINDOWS_BEGIN = "\0"
 _WINDOW = re.compile(

@@ -206,6 +206,17 @@ def test_settings_reach_every_point(tmp_path: Path) -> None:
             '[[study.paper]]\nof = ["plain"]\nvalues = [1]\n[scales.smoke]',
             "1 figures for 3 values",
         ),
+        (
+            "[scales.smoke]",
+            '[[study.claims]]\ntext = "x"\nof = ["plain"]\nnear = 1.5\n[scales.smoke]',
+            r"above 1; paper has \[\] of plain",
+        ),
+        (
+            "[scales.smoke]",
+            '[[study.claims]]\ntext = "x"\nof = ["plain"]\nnear = 1.5\n'
+            '[[study.paper]]\nof = ["plain"]\nvalues = [2, 0.5, 3]\n[scales.smoke]',
+            r"above 1; paper has \[2.0, 0.5, 3.0\] of plain",
+        ),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
