@@ -27,11 +27,11 @@ LINGER_NS = 5_000_000
 """How long Kafka's producers let a batch gather by default, since version 4.0. A message costs
 some ten microseconds wherever it goes: at one in 5 ms that is a few thousandths of a core."""
 
-_FIRST_ROWS = 2_048
+_FIRST_ROWS = 4_096
 _MOST_ROWS = 65_536
 """Tuples of the first batch where all are there at once, and of any batch: in one of these what a
 message costs is a thousandth of what its tuples do, and it still is some megabytes."""
-_LEAST_MESSAGES = 16
+_LEAST_MESSAGES = 8
 """No batch that grew has more than this part of the streams: the stages of a system work side by
 side only as long as there are several messages under way."""
 
