@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from joins.queries.query import QueryError
     from joinsim import checks
     from joinsim._calibration import Calibration, calibrate
-    from joinsim._calls import advise, compare, plan, resume, run, sweep
+    from joinsim._calls import advise, compare, compare_engines, plan, resume, run, sweep
     from joinsim._catalog import (
         TopologyInfo,
         draw,
@@ -97,7 +97,7 @@ _HOMES = {
     ),
     "joinsim._fuzzing": ("Replayed", "fuzz", "replay"),
     "joinsim._reproduction": ("claims", "reproduce"),
-    "joinsim._calls": ("advise", "compare", "plan", "resume", "run", "sweep"),
+    "joinsim._calls": ("advise", "compare", "compare_engines", "plan", "resume", "run", "sweep"),
     "joinsim._scenario": ("Scenario",),
     "joinsim._calibration": ("Calibration", "calibrate"),
     "joinsim._streams": ("prepare", "synthetic"),
@@ -132,6 +132,7 @@ __all__ = [
     "checks",
     "claims",
     "compare",
+    "compare_engines",
     "diff",
     "draw",
     "fuzz",

@@ -23,7 +23,7 @@ from topologies import TOPOLOGIES, Named, Topology, find_topologies, find_topolo
 from topologies.topology import SinkPlace
 
 if TYPE_CHECKING:
-    from joinsim._outcomes import Advice, StudyRun
+    from joinsim._outcomes import Advice, EngineComparison, StudyRun
     from scenarios.planning.planner import Proposal
 
 
@@ -217,6 +217,57 @@ def compare(
     return scenario.with_settings(parameters).compare(systems, out=out)
 
 
+def compare_engines(
+    query: str,
+    streams: Mapping[str, Any],
+    *,
+    engines: str | Sequence[str] = "all",
+    limit_s: float | None = None,
+    topology: Named | None = None,
+    feeding: Mapping[str, Any] | None = None,
+    time: str | Mapping[str, str] | None = None,
+    arrival: str | Mapping[str, str] | None = None,
+    rows: int | None = None,
+    seed: int = 1,
+    pairs: bool = False,
+    bind: Mapping[str, str | int] | None = None,
+    out: str | Path | None = None,
+    **parameters: Any,
+) -> EngineComparison:
+    """Run a query on real engines over the same data, by the clock, and rank them.
+
+    Other parameters are those of `run`; *topology* is the one that engines run which run joinsim's
+    operators.
+
+    Parameters
+    ----------
+    engines, limit_s
+        As of `Scenario.compare_engines`.
+    pairs
+        Whether each engine writes all pairs to files, or counts them.
+
+    Raises
+    ------
+    JoinsimError
+        There is no such engine, or the query, the data or a parameter is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np, joinsim as js
+    >>> compared = js.compare_engines(
+    ...     "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')",
+    ...     {"T": {"x": np.arange(100) % 7}},
+    ...     engines="duckdb",
+    ... )
+    >>> compared.passed, compared.table["engine"].to_pylist()
+    (True, ['duckdb'])
+    """
+    how: dict[str, Any] = {"time": time, "arrival": arrival, "bind": bind, "feeding": feeding}
+    how |= {"rows": rows, "seed": seed, "pairs": pairs, "parameters": parameters}
+    scenario = of_query(query, streams, topology, **how)
+    return scenario.compare_engines(engines, limit_s=limit_s, out=out)
+
+
 def sweep(
     what: str,
     streams: Mapping[str, Any] | None = None,
@@ -406,6 +457,7 @@ def plan(
     topology: str = "semijoin",
     simulate: bool = True,
     network: str | Mapping[str, Any] = "rack",
+    feeding: Mapping[str, Any] | None = None,
     time: str | Mapping[str, str] | None = None,
     arrival: str | Mapping[str, str] | None = None,
     rows: int | None = None,
@@ -435,7 +487,7 @@ def plan(
     ['bytes shipped', 'execution time']
     """
     how: dict[str, Any] = {"bind": bind, "network": network, "rows": rows, "seed": seed}
-    how |= {"time": time, "arrival": arrival}
+    how |= {"time": time, "arrival": arrival, "feeding": feeding}
     scenario = of_query(query, streams, topology, **how, parameters=parameters)
     return scenario.plan(simulate=simulate)[0]
 
@@ -543,6 +595,8 @@ def of_query(
 
     *keys* are those of a configuration; None leaves one at its default.
     """
+    if not isinstance(bind, Mapping | None):
+        raise ConfigError(f"bind = {bind!r}: pass values by name, as in {{'W': 1000}}")
     bound = dict(bind or {})
     parsed = bound_query(query, bound)
     prepared = _prepare_data(parsed, streams, time, arrival)
@@ -589,7 +643,7 @@ def _prepare_data(
             f"streams: the query has {', '.join(query.streams)}; "
             + "; ".join(
                 [f"no data for {', '.join(missing)}"] * bool(missing)
-                + [f"the query knows no {', '.join(unknown)}"] * bool(unknown)
+                + [f"the query knows no {', '.join(map(str, unknown))}"] * bool(unknown)
             )
         )
     times = _by_stream(query, "time", time)
@@ -607,8 +661,14 @@ def _by_stream(
     query: JoinQuery, what: str, columns: str | Mapping[str, str] | None
 ) -> list[str | None]:
     """Return the column of each stream; raise :exc:`ConfigError` for a stream that is not there."""
-    if not isinstance(columns, Mapping):
+    if columns is None or isinstance(columns, str):
         return [columns] * len(query.streams)
+    if not isinstance(columns, Mapping):
+        first = query.streams[0]
+        raise ConfigError(
+            f"{what} = {columns!r}: pass a column's name, or one by stream, as in "
+            f"{{{first!r}: 'at'}}"
+        )
     for name in columns:
         if name not in query.streams:
             raise ConfigError(

@@ -410,10 +410,11 @@ class Scenario:
 
         chosen = find_engines(engines)
         plan = self.prepare()
-        replay = self._replay()  # of tables in memory: no function of ours compares engines on them
         if self._has_command:
             limit = None if limit_s is None else f"{limit_s:g}"
             replay = self._replay("compare", engines=engines, limit=limit)
+        else:
+            replay = self._replay("compare_engines", engines=engines, limit_s=limit_s)
         finished: EngineComparison | None = None
         with self._directory(out, "engines-") as (folder, directory):
             try:

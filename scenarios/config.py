@@ -467,8 +467,8 @@ def python_call(config: RunConfig, function: str = "run", **more: Any) -> str:
     """
     streams = ", ".join(f"{stream.name!r}: ..." for stream in config.streams)
     keys = config.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_PASSED)
-    if function == "run" and not config.pairs:
-        keys["pairs"] = False
+    if config.pairs != (function == "run"):
+        keys["pairs"] = config.pairs
     for key in ("time", "arrival"):
         columns = {stream.name: getattr(stream, key) for stream in config.streams}
         given = {name: column for name, column in columns.items() if column not in (None, RECORDED)}

@@ -72,8 +72,8 @@ def test_at_full_speed_messages_grow_until_the_stages_of_a_system_would_wait_for
     None
 ):
     sizes = [len(fed.arrivals) for _, fed in run(Feeding(), 100_000)]
-    assert sizes[:3] == [2_048, 4_096, 6_250]
-    assert max(sizes) == 100_000 // 16
+    assert sizes[:3] == [4_096, 8_192, 12_500]
+    assert max(sizes) == 100_000 // 8
     assert sum(sizes) == 100_000
 
 

@@ -217,6 +217,9 @@ def test_the_same_seed_has_the_same_digest_and_a_query_picks_a_system() -> None:
         ({"feeding": "fast"}, js.ConfigError, "feeding = 'fast': a section is .* are batch_rows,"),
         ({"faults": {"kind": "loss"}}, js.ConfigError, "faults = {'kind': 'loss'}: a list is"),
         ({"faults": ["loss"]}, js.ConfigError, "faults.0 = 'loss': a section is needed"),
+        ({"bind": 5}, js.ConfigError, "bind = 5: pass values by name"),
+        ({"time": 5}, js.ConfigError, "time = 5: pass a column's name, or one by stream"),
+        ({"arrival": ["ts"]}, js.ConfigError, "arrival = .'ts'.: pass a column's name"),
         ({"query": "SELECT * FROM"}, js.QueryError, "FROM"),
         ({"query": None}, js.QueryError, "query = None: it is a text"),
         ({"query": 5}, js.QueryError, "query = 5: it is a text"),
@@ -350,6 +353,19 @@ def test_what_repeats_a_comparison_and_each_of_its_systems_is_its_whole_call(
         assert again.result.results[name].record["digest"] == record["digest"]
         alone = json.loads((compared.directory / POINTS / name / "run.json").read_text())
         assert repeat(alone["replay"], columns).digest == record["digest"]
+
+
+def test_engines_are_compared_over_tables_in_memory(
+    columns: dict[str, dict[str, np.ndarray]],
+) -> None:
+    compared = js.compare_engines(
+        QUERY, columns, engines=["duckdb", "polars"], rows=100, pairs=True
+    )
+    assert compared.passed
+    assert len(compared.table) == 2
+    again = repeat(compared.replay, columns)
+    assert again.result.plan.config == compared.result.plan.config
+    assert again.result.expected == compared.result.expected
 
 
 def test_what_repeats_a_run_names_its_times_and_orders_of_arrival() -> None:
