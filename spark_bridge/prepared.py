@@ -54,6 +54,7 @@ FORMAT = 1
 """Version of the layout; a stream of another version is prepared anew."""
 
 SUMMARY, SEGMENTS, REJECTED = "stream.json", "segments", "rejected"
+ROW_GROUP_ROWS = 65_536  # what a reader with bounded memory reads of a column at a time
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _INT64 = re.compile(r"tinyint|smallint|int|bigint|boolean|bool|u?int(8|16|32|64)|decimal.*\b0\)")
 _FLOAT64 = re.compile(r"float|double|(half)?float(16|32|64)?|decimal.*")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.engines.engine import Engine, EngineResult, PairEngine
-from scenarios.engines.streams import SEGMENTS
+from scenarios.engines.streams import STEP_ROWS
 from scenarios.plan import Plan
 from scenarios.process_pool import peak_bytes
 from spark_bridge.errors import SparkFailed
@@ -24,8 +24,6 @@ _MEMORY = "4g"
 _FEW_CORES = 2
 """Up to so many, exchanges between stages take longer than what a second core saves: on two, one
 stage takes half to four fifths of the time, in all systems tried (`benchmarks.stages`)."""
-_TRIGGER_ROWS_MAX = 500_000
-"""A trigger costs half a second whatever it contains, and its tuples are in memory at once."""
 
 
 class SparkHosted(PairEngine):
@@ -55,13 +53,10 @@ class SparkHosted(PairEngine):
         from spark_bridge.hosted.host import run_hosted, write_arrivals
         from spark_bridge.hosted.stage import HostedQuery
 
-        rows = sum(stream.rows for stream in plan.streams)
-        rows = min(rows, (plan.config.rows or rows) * len(plan.streams))
-        trigger_rows = min(_TRIGGER_ROWS_MAX, max(1, -(-rows // SEGMENTS)))
-        feeding = plan.config.feeding.model_copy(update={"batch_rows": trigger_rows})
+        feeding = plan.config.feeding.model_copy(update={"batch_rows": STEP_ROWS})
         plan = replace(plan, config=plan.config.model_copy(update={"feeding": feeding}))
         began_s = time.perf_counter()
-        write_arrivals(plan.stored_files, plan.feeding, directory / "arrivals", rows=trigger_rows)
+        write_arrivals(plan.stored_files, plan.feeding, directory / "arrivals", rows=STEP_ROWS)
         wrote_s = time.perf_counter() - began_s
         job = replace(plan.job(pairs=plan.config.pairs), live=True)
         graph = plan.topology.build(job, plan.parameters)

@@ -20,11 +20,13 @@ import pyarrow.parquet as pq
 from actors.feed import StreamData, StreamFile
 from joins.batch import Batch, Schema
 from scenarios.plan import Plan
+from spark_bridge.prepared import ROW_GROUP_ROWS
 from spark_bridge.sql.statement import ProbeSide, predicate_sql
 from spark_bridge.totals import Totals
 
-SEGMENTS = 4
-"""Files of a stream: what a streaming engine reads at a time, after a first for it to warm up."""
+STEP_ROWS = 500_000
+"""Tuples that an engine inside Spark takes at a time, and that a file of a stream has: a step takes
+some tenths of a second, whatever it contains, and its tuples are in memory at once."""
 
 
 def with_own_streams(plan: Plan, folder: Path) -> Plan:
@@ -94,6 +96,7 @@ def _write_segment(rows: pa.Table, path: Path) -> None:
     pq.write_table(
         rows,
         path,
+        row_group_size=ROW_GROUP_ROWS,
         compression="zstd",
         data_page_version="2.0",
         use_dictionary=[name for name in rows.column_names if name not in counting],
@@ -105,5 +108,5 @@ def _copy(file: StreamData, folder: Path) -> StreamFile:
     tuples = read_whole(file)
     by_name = {"id": tuples.id, "ts": tuples.ts, **tuples.fields}
     rows = pa.table({name: pa.array(np.asarray(values)) for name, values in by_name.items()})
-    write_segments(rows, folder, max(1, -(-len(rows) // SEGMENTS)))
+    write_segments(rows, folder, STEP_ROWS)
     return StreamFile(schema=file.schema, directory=folder.resolve())

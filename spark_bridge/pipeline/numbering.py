@@ -19,9 +19,9 @@ from pyspark.sql import functions as sf
 
 from spark_bridge.pipeline.typed_rows import FILE, ROW
 from spark_bridge.pipeline.validation import TS
+from spark_bridge.prepared import ROW_GROUP_ROWS
 
 BUCKETS_MAX = 128  # the tree of comparisons between buckets must fit into one JVM method
-ROW_GROUP_ROWS = 65_536  # what a reader with bounded memory reads of a column at a time
 _BUCKET, _SOURCE = "__joinsim_bucket", "__joinsim_source"
 
 

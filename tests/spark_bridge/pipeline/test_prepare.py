@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from joins.batch import Batch
 from spark_bridge.errors import DataError
-from spark_bridge.pipeline.numbering import ROW_GROUP_ROWS
-from spark_bridge.prepared import load_stream
+from spark_bridge.prepared import ROW_GROUP_ROWS, load_stream
 from tests.spark_bridge.helpers import prepare_one, rejects, tuples, write_csv, write_parquet
 
 SORTED = "input was not in time order: sorted; --arrival rows feeds it as it is"
