@@ -1,7 +1,7 @@
 """How fast memory is read, by how much is read from: what cores take from each other.
 
 A structure is measured alone on its processor, and its table of percents has the levels of memory
-in it (`netsim.structures`). Where several cores of a site work at once, they share the last cache
+in it (`netsim.cost`). Where several cores of a site work at once, they share the last cache
 and the way to memory: then what a structure costs above its least, which is what it waits for
 memory, takes as much longer as reads did when all cores of a machine read at once.
 """

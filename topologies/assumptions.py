@@ -1,6 +1,6 @@
 """What virtual time assumes and does not measure: all of it, each with its source.
 
-Work is priced as it was measured (`netsim.structures`). What else a simulated machine does, no
+Work is priced as it was measured (`netsim.cost`). What else a simulated machine does, no
 measurement of one processor can show. It is listed here, and shown with every figure that rests on
 it; none of it is itself what a figure claims.
 """

@@ -13,8 +13,7 @@ from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step, Work
-from netsim.cost import load_profile
-from netsim.structures import StructureCost
+from netsim.cost import StructureCost, load_profile
 from scenarios.calibration.structure_work import Sample, Workload, measure, workloads
 from scenarios.calibration.structures import fit_structure, fit_structures
 
