@@ -19,76 +19,21 @@ index=nested_loop|b_plus_tree``) and low-latency handshake join.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.ibwj import Machine
 from actors.source import Source
 from joins.indexes.pim_tree.forest import level_nodes
 from joins.indexes.pim_tree.index import WIDTH
-from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, SHARED_MERGE_RATIO
 from joins.threads import usable_cores
 from joins.window_join.registry import SHARED, IndexName, Making
 from topologies.actor_graph import ActorGraph
-from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
+from topologies.topology import STRICT, Job, Topology, TopologyError
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class IbwjParameters:
-    """What can be set of the index-based window join.
-
-    Attributes
-    ----------
-    index
-        What the windows are indexed by; ``nested_loop`` goes without and compares everything.
-        ``sorted_runs``, not from the paper, joins a batch at a time.
-    threads
-        Threads that share the index, which must then be a PIM-Tree, an IM-Tree or a Bw-Tree; 0 is
-        one thread without concurrency control.
-    cores
-        Simulated cores that the threads run on; None gives each its own. Live ones have the
-        machine's.
-    task_rows
-        Tuples that a thread takes at a time; None is 8 for simulated cores, as in the paper, and 64
-        for threads that are real: live, and inside Spark.
-    merge
-        Whether the other threads go on or wait while one merges.
-    merge_ratio
-        m, the part of the window that is inserted into a PIM-Tree or IM-Tree between two merges;
-        None is an eighth for one thread, and all of it for threads that share the index.
-    insertion_depth
-        D_I, the depth of the PIM-Tree's subindexes; one that is deeper than the tree stands for
-        the deepest level.
-    chain_length
-        Trees of a chain.
-    """
-
-    index: IndexName = "pim_tree"
-    threads: Annotated[int, Interval(ge=0, le=1000)] = 0
-    cores: Pes | None = None
-    task_rows: Annotated[int, Interval(ge=1, le=1_000_000)] | None = None
-    merge: Literal["nonblocking", "blocking"] = "nonblocking"
-    merge_ratio: Annotated[float, Interval(gt=0, le=1)] | None = None
-    insertion_depth: Annotated[int, Interval(ge=0, le=1000)] = INSERTION_DEPTH
-    chain_length: Annotated[int, Interval(ge=2, le=1000)] = 2
-
-
-def making_of(parameters: IbwjParameters) -> Making:
-    """Return the window join that *parameters* stand for."""
-    p = parameters
-    usual = SHARED_MERGE_RATIO if p.threads else MERGE_RATIO
-    return Making(
-        index=p.index,
-        merge_ratio=usual if p.merge_ratio is None else p.merge_ratio,
-        insertion_depth=p.insertion_depth,
-        chain_length=p.chain_length,
-        threads=p.threads,
-        cores=p.cores,
-        task_rows=p.task_rows,
-        nonblocking=p.merge == "nonblocking",
-    )
+class IbwjParameters(Making):
+    """What can be set of the index-based window join."""
 
 
 def _unit_ps(job: Job, index: IndexName, cores: int) -> tuple[int, ...]:
@@ -157,7 +102,7 @@ class Ibwj(Topology[IbwjParameters]):
             "machine",
             Machine,
             **job.join,
-            making=making_of(p),
+            making=p,
             unit_ps=None if job.live else _unit_ps(job, p.index, p.cores or p.threads),
             pairs=job.pairs,
         )

@@ -240,7 +240,7 @@ def predict(
     )
     immutable = TreeTimes(fanout=WIDTH, search_ns=WIDTH * compare_ns, full=True)
     entry_ns = compare_ns + unit_ns["moves"] + ENTRY_BYTES * unit_ns["bytes_copied"]
-    m = making.merge_ratio
+    m = making.ratio
 
     def mutable(entries: float) -> TreeTimes:
         return _updated(WIDTH, entries, unit_ns, deletes=False)

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Interval
 
 from joins.indexes.pim_tree.chain import Chain
-from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, MERGE_RATIO, PimTree
+from joins.indexes.pim_tree.pim_tree import (
+    INSERTION_DEPTH,
+    MERGE_RATIO,
+    SHARED_MERGE_RATIO,
+    PimTree,
+)
 from joins.window_join.b_plus import BPlusTreeJoin
 from joins.window_join.bw_tree import BwTreeWindows
 from joins.window_join.forest_join import ForestJoin
@@ -46,32 +53,43 @@ class Making:
     Attributes
     ----------
     index
-        Its index.
-    merge_ratio
-        m, of an IM-Tree or a PIM-Tree.
-    insertion_depth
-        D_I, of a PIM-Tree.
-    chain_length
-        L, of a chain.
+        What the windows are indexed by; ``nested_loop`` goes without and compares everything.
+        ``sorted_runs``, not from the paper, joins a batch at a time.
     threads
-        Threads that share the index; 0 is one thread without any locks.
+        Threads that share the index, which must then be a PIM-Tree, an IM-Tree or a Bw-Tree; 0 is
+        one thread without concurrency control.
     cores
-        Simulated cores that the threads run on; None gives each its own.
+        Simulated cores that the threads run on; None gives each its own. Live ones have the
+        machine's.
     task_rows
-        Tuples that a thread takes at a time; None is `CORE_TASK_ROWS` on simulated cores and
-        `THREAD_TASK_ROWS` for real threads.
-    nonblocking
-        Whether the other threads go on while one merges.
+        Tuples that a thread takes at a time; None is 8 for simulated cores, as in the paper, and 64
+        for threads that are real: live, and inside Spark.
+    merge
+        Whether the other threads go on or wait while one merges.
+    merge_ratio
+        m, the part of the window that is inserted into a PIM-Tree or IM-Tree between two merges;
+        None is an eighth for one thread, and all of it for threads that share the index.
+    insertion_depth
+        D_I, the depth of the PIM-Tree's subindexes; one that is deeper than the tree stands for
+        the deepest level.
+    chain_length
+        Trees of a chain.
     """
 
     index: IndexName = "pim_tree"
-    merge_ratio: float = MERGE_RATIO
-    insertion_depth: int = INSERTION_DEPTH
-    chain_length: int = 2
-    threads: int = 0
-    cores: int | None = None
-    task_rows: int | None = None
-    nonblocking: bool = True
+    threads: Annotated[int, Interval(ge=0, le=1000)] = 0
+    cores: Annotated[int, Interval(ge=1, le=10_000)] | None = None
+    task_rows: Annotated[int, Interval(ge=1, le=1_000_000)] | None = None
+    merge: Literal["nonblocking", "blocking"] = "nonblocking"
+    merge_ratio: Annotated[float, Interval(gt=0, le=1)] | None = None
+    insertion_depth: Annotated[int, Interval(ge=0, le=1000)] = INSERTION_DEPTH
+    chain_length: Annotated[int, Interval(ge=2, le=1000)] = 2
+
+    @property
+    def ratio(self) -> float:
+        """The merge ratio, the usual one where none was set."""
+        usual = SHARED_MERGE_RATIO if self.threads else MERGE_RATIO
+        return usual if self.merge_ratio is None else self.merge_ratio
 
     def make(self, *, self_join: bool, unit_ps: Sequence[int] | None) -> WindowJoin:
         """Return the join, nothing in its windows.
@@ -103,7 +121,7 @@ class Making:
 def _forest(making: Making, sides: int) -> PimTree:
     """Return a PIM-Tree, or an IM-Tree: a PIM-Tree of depth 0."""
     depth = making.insertion_depth if making.index == "pim_tree" else 0
-    return PimTree(sides=sides, merge_ratio=making.merge_ratio, insertion_depth=depth)
+    return PimTree(sides=sides, merge_ratio=making.ratio, insertion_depth=depth)
 
 
 def _forest_join(making: Making, sides: int) -> WindowJoin:
@@ -111,7 +129,7 @@ def _forest_join(making: Making, sides: int) -> WindowJoin:
 
 
 def _shared_forest(making: Making, sides: int) -> SharedIndex:
-    return PimTreeWindows(_forest(making, sides), nonblocking=making.nonblocking)
+    return PimTreeWindows(_forest(making, sides), nonblocking=making.merge == "nonblocking")
 
 
 def _chain(making: Making, sides: int) -> WindowJoin:

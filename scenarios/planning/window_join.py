@@ -26,7 +26,6 @@ from scenarios.planning.planner import Cost, Planner, Proposal
 from scenarios.report.table import TextTable
 from scenarios.run import Report
 from topologies import TopologyError
-from topologies.ibwj import making_of
 
 _SAMPLE_ROWS = 4_096
 _TIME = "work per tuple"
@@ -113,7 +112,7 @@ def _costs(plan: Plan) -> _Costs:
     def unit_ps(index: str) -> tuple[int, ...]:
         return plan.profile.units_of(f"ibwj_{index}.join", round(window))
 
-    own, load = making_of(plan.parameters), {"window": window, "match_rate": match_rate}
+    own, load = plan.parameters, {"window": window, "match_rate": match_rate}
     return _Costs(
         **load,
         own=predict(own, **load, unit_ps=unit_ps(own.index)),
@@ -138,7 +137,7 @@ def _settings(making: Making) -> list[str]:
     """Return what to set for a join, as on the command line."""
     settings = [f"index={making.index}"]
     if making.index in ("pim_tree", "im_tree"):
-        settings.append(f"merge_ratio={making.merge_ratio:g}")
+        settings.append(f"merge_ratio={making.ratio:g}")
     if making.index == "pim_tree":
         settings.append(f"insertion_depth={making.insertion_depth}")
     if making.index in ("b_chain", "ib_chain"):

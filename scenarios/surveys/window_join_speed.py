@@ -150,6 +150,6 @@ def make_join(survey: WindowJoinSpeedSurvey) -> WindowJoin:
         chain_length=survey.chain_length,
         threads=survey.threads,
         task_rows=survey.task_rows,
-        nonblocking=survey.merge == "nonblocking",
+        merge=survey.merge,
     )
     return making.make(self_join=survey.self_join, unit_ps=None)

@@ -17,7 +17,6 @@ from scenarios.scenario_files import ConfigError
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.world import World
 from topologies import TOPOLOGIES, TopologyError
-from topologies.ibwj import making_of
 
 IBWJ = TOPOLOGIES["ibwj"]
 QUERY = "SELECT R.x FROM R, S WHERE ABS(R.x - S.x) <= 2 WINDOW AS (SLIDE INTERVAL '1' ON '{}')"
@@ -71,7 +70,7 @@ def test_what_says_less_than_it_seems_to_is_noted(
     [({}, 1 / 8), ({"threads": 2}, 1), ({"threads": 2, "merge_ratio": 0.25}, 0.25)],
 )
 def test_threads_that_share_an_index_merge_rarely(values: dict[str, float], ratio: float) -> None:
-    assert making_of(make_parameters(IBWJ, values)).merge_ratio == ratio
+    assert make_parameters(IBWJ, values).ratio == ratio
 
 
 @pytest.mark.parametrize("index", SHARED)
