@@ -28,7 +28,7 @@ import numpy as np
 from actors.protocol import FEEDBACK, ActorError, Host, Reply, Wiring
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import ActorFaults, Faults, LinkFaults, LinkState
-from netsim.kernel import Channel, Kernel, Letter, Node, Site
+from netsim.kernel import Channel, Kernel, Letter, Node, SiteState
 from netsim.network import link_between
 from netsim.outcome import Injected, Outcome
 
@@ -46,8 +46,8 @@ _SOUND = LinkState()
 class _Way:
     """From one site's port to another's, with what goes wrong in between."""
 
-    sender: Site
-    receiver: Site
+    sender: SiteState
+    receiver: SiteState
     bandwidth_bps: int
     draw_ns: Callable[[], int]
     faults: LinkFaults | None

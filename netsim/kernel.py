@@ -56,8 +56,8 @@ _NOTHING = Sent("", (), None, 0, 0, NO_SPAN)
 """What a timer carries."""
 
 
-class Site:
-    """Cores that actors compete for, and one port each way."""
+class SiteState:
+    """The kernel's record of one site: cores that actors compete for, and one port each way."""
 
     __slots__ = (
         "coming", "cores", "egress_free_ns", "foresees", "free_cores", "ingress_free_ns", "ready",
@@ -84,7 +84,7 @@ class Node:
 
     name: str
     rank: int
-    site: Site
+    site: SiteState
     credits: int
     profiles: tuple[CostProfile, ...]
     """What work costs, by how many other cores of the site are at work as it starts."""
@@ -275,7 +275,7 @@ class Kernel:
         self._tuples = self._messages = self._nbytes = 0
         self._served = self._end_ns = 0
 
-        sites = {name: Site(data["cores"]) for name, data in network.nodes(data=True)}
+        sites = {name: SiteState(data["cores"]) for name, data in network.nodes(data=True)}
         profiles = _profiles_at_sites(placement, network, profile, operators)
         fed = {receiver for ports in wiring.values() for to in ports.values() for receiver in to}
         self._nodes = {
@@ -398,7 +398,7 @@ class Kernel:
         else:
             self._at(first_bit_ns, self._reach, letter)
 
-    def _foresee(self, letter: Letter, site: Site, now: int) -> None:
+    def _foresee(self, letter: Letter, site: SiteState, now: int) -> None:
         """Find out when *letter* arrives, given all others that are on their way to *site*.
 
         The port receives messages in the order of their first bits. One that is sent later and gets
@@ -420,7 +420,7 @@ class Kernel:
         letter.arrived_ns = site.ingress_free_ns = arrives_ns
         self._at(arrives_ns, self._arrive, letter)
 
-    def _overtake(self, letter: Letter, site: Site) -> None:
+    def _overtake(self, letter: Letter, site: SiteState) -> None:
         """Put *letter* before those whose first bit comes later, and put off their arrival."""
         coming = site.coming
         order = (letter.first_bit_ns, letter.priority)
