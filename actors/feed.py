@@ -10,7 +10,6 @@ integers beyond int64 and damaged files are refused by file and tuple, wherever 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -277,31 +276,27 @@ class Feed(Stateful):
 
 
 class _Reader:
-    """The blocks of a stream that were read but not taken yet, the first of them in part."""
+    """What was read of a stream, and how many tuples of that were taken."""
 
     def __init__(self, file: StreamData, start: int) -> None:
         self._blocks = file.batches(start)
-        self._unread = deque([Batch.empty(file.schema)])
+        self._read = Batch.empty(file.schema)
+        self._taken = 0
 
     def times(self, rows: int) -> np.ndarray:
         """Return the event times of the next *rows* tuples, fewer at the very end."""
-        unread = sum(map(len, self._unread))
-        while unread < rows and (block := next(self._blocks, None)) is not None:
-            self._unread.append(block)
-            unread += len(block)
-        first = self._unread[0].ts
-        times = (
-            first if len(first) >= rows else np.concatenate([block.ts for block in self._unread])
-        )
-        return times[:rows]
+        blocks = []
+        missing = rows - (len(self._read.ts) - self._taken)
+        while missing > 0 and (block := next(self._blocks, None)) is not None:
+            blocks.append(block)
+            missing -= len(block)
+        if blocks:
+            left = self._read.slice(self._taken, len(self._read))
+            self._read, self._taken = Batch.concat([left, *blocks]), 0
+        return self._read.ts[self._taken : self._taken + rows]
 
     def take(self, rows: int) -> Batch:
         """Take the next *rows* tuples, of those whose times have been looked at."""
-        parts = []
-        while rows > (unread := len(self._unread[0])):
-            parts.append(self._unread.popleft())
-            rows -= unread
-        block = self._unread[0]
-        self._unread[0] = block.slice(rows, unread)
-        taken = block.slice(0, rows)
-        return Batch.concat([*parts, taken]) if parts else taken
+        begin = self._taken
+        self._taken += rows
+        return self._read.take(slice(begin, self._taken))

@@ -173,10 +173,8 @@ class _Columns:
 
     def _submit(self, columns: Sequence[np.ndarray]) -> None:
         self._wait(_PIECES_WAITING - 1)
-        self._writing.append(self._thread.submit(self._write, columns))
-
-    def _write(self, columns: Sequence[np.ndarray]) -> None:
-        self._file.write(pa.table(columns, schema=self._schema), _GROUP_ROWS)
+        table = pa.table(columns, schema=self._schema)
+        self._writing.append(self._thread.submit(self._file.write, table, _GROUP_ROWS))
 
     def _wait(self, pieces: int) -> None:
         """Wait until only so many pieces are to be written; raise what the thread raised."""
@@ -272,7 +270,7 @@ class ResultWriter:
                 continue
             matches = output.matches
             self.produced += matches.total
-            sender = np.full(len(matches), self._rank[output.sender], np.int32)
+            sender = np.full_like(matches.count, self._rank[output.sender], np.int32)
             self._summaries[matches.stream].add(
                 matches.probe_id, matches.count, matches.fingerprint, output.latency_ns, sender
             )

@@ -177,6 +177,9 @@ class Source(TakesArrivals):
 
     state: ClassVar[tuple[str, ...]] = ("_feed", "_next", "_messages", "_taken")
 
+    catches_up: ClassVar[bool] = True
+    """Whether all that has come into being goes into the next message, as `Feeding` says."""
+
     def __init__(self, *, files: tuple[StreamData, ...], feeding: Feeding) -> None:
         self._feed = open_feed(files, feeding.disorder)
         self._feeding = feeding
@@ -202,19 +205,15 @@ class Source(TakesArrivals):
 
     def _take(self, now: int) -> Arrivals | None:
         """Return the tuples of the next message; None when all have been taken."""
-        arrivals = self._feed.take(self._rows(now))
+        feeding = self._feeding
+        rows = feeding.rows_of(self._messages, self._most)
+        if self.catches_up and feeding.batch_rows is None and feeding.rate_tps is not None:
+            born = now * feeding.rate_tps // NS_PER_S + 1 - self._taken
+            rows = max(rows, min(self._most, born))
+        arrivals = self._feed.take(rows)
         self._messages += 1
         self._taken += len(arrivals) if arrivals is not None else 0
         return arrivals
-
-    def _rows(self, now: int) -> int:
-        """Return how many tuples the next message is to have."""
-        feeding = self._feeding
-        rows = feeding.rows_of(self._messages, self._most)
-        if feeding.batch_rows is not None or feeding.rate_tps is None:
-            return rows
-        born = now * feeding.rate_tps // NS_PER_S + 1 - self._taken
-        return max(rows, min(self._most, born))
 
     def _pass_on(self, arriving: Arriving, context: Context) -> None:
         """Send what an engine has fed in, in messages of the configured size if there is one."""

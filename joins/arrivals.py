@@ -43,8 +43,10 @@ class Arrivals:
     @property
     def span(self) -> tuple[int, int]:
         """First and last arrival number; there is at least one arrival."""
-        numbers = [seq for seq in self.seq if len(seq)]
-        return min(int(seq[0]) for seq in numbers), max(int(seq[-1]) for seq in numbers)
+        ends: list[int] = []
+        for seq in self.seq:
+            ends += seq[:1].tolist() + seq[-1:].tolist()
+        return min(ends), max(ends)
 
     def between(self, first: int, stop: int) -> Arrivals:
         """Return the arrivals numbered *first* to *stop* (exclusive), as views."""

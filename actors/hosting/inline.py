@@ -171,7 +171,7 @@ class InlineHost:
         if isinstance(handle, np.ndarray):  # a payload that was written down
             handle = from_bytes(handle.data)
         if self._serialise and handle is not None:
-            handle = _as_if_shipped(handle)
+            handle = from_bytes(to_bytes(handle))  # a copy, with arrays that are read-only
         return self.cells[actor].deliver(sender, port, handle, now)
 
     def reply(self, ticket: int) -> Reply:
@@ -200,8 +200,3 @@ class InlineHost:
     def state_bytes(self) -> dict[str, int]:
         """Return actor name to the bytes of the arrays in its state now, each array once."""
         return {name: array_bytes(cell.actor) for name, cell in self.cells.items()}
-
-
-def _as_if_shipped(payload: Any) -> Any:
-    """Return a copy made by way of bytes, with arrays that are read-only."""
-    return from_bytes(to_bytes(payload))

@@ -127,6 +127,9 @@ class StreamSource(Source):
 
     state = ("_latest",)
 
+    # All sources are to take the same runs: how far behind this one is must not matter.
+    catches_up = False
+
     def __init__(
         self,
         *,
@@ -139,10 +142,6 @@ class StreamSource(Source):
         super().__init__(files=only_times_of_others(files, stream), feeding=feeding)
         self._stream, self._replica, self._replicas = stream, replica, replicas
         self._latest: int | None = None
-
-    def _rows(self, now: int) -> int:
-        # All sources are to take the same runs: how far behind this one is must not matter.
-        return self._feeding.rows_of(self._messages, self._most)
 
     def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> SourceShare:
         batch, seq = arrivals.parts[self._stream], arrivals.seq[self._stream]
