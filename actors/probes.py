@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from actors.source import Fed
-from joins.batch import Batch
+from joins.batch import Batch, Rows
 from joins.event_time import EventTimeBounds
 from joins.queries.windows import WindowBounds
 from joins.state import storable
@@ -45,15 +45,10 @@ class Probes:
 
     def slice(self, start: int, stop: int) -> Probes:
         """Return rows *start* to *stop* (exclusive) as views."""
-        return Probes(
-            self.batch.slice(start, stop),
-            self.start[start:stop],
-            self.stop[start:stop],
-            self.born_ns[start:stop],
-        )
+        return self.take(slice(start, stop))
 
-    def take(self, rows: np.ndarray) -> Probes:
-        """Return some *rows* (int64 places, or a mask), copied."""
+    def take(self, rows: Rows) -> Probes:
+        """Return some *rows*."""
         return Probes(self.batch.take(rows), self.start[rows], self.stop[rows], self.born_ns[rows])
 
     @classmethod

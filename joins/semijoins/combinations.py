@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from joins.batch import Batch, Schema
+from joins.batch import Batch, Rows, Schema
 from joins.hashing import mix_rows
 from joins.matches import Matches
 from joins.state import storable
@@ -57,8 +57,8 @@ class Combinations:
         """Return a field of the tuples of one stream."""
         return self.parts[self.streams.index(stream)].fields[field]
 
-    def take(self, rows: np.ndarray) -> Combinations:
-        """Return the given rows (int64 places, or a mask), copied."""
+    def take(self, rows: Rows) -> Combinations:
+        """Return some *rows*."""
         return replace(
             self,
             parts=tuple(part.take(rows) for part in self.parts),
@@ -68,12 +68,7 @@ class Combinations:
 
     def slice(self, start: int, stop: int) -> Combinations:
         """Return rows *start* to *stop* (exclusive) as views."""
-        return replace(
-            self,
-            parts=tuple(part.slice(start, stop) for part in self.parts),
-            seq=self.seq[start:stop],
-            born_ns=self.born_ns[start:stop],
-        )
+        return self.take(slice(start, stop))
 
     @classmethod
     def concat(cls, several: Sequence[Combinations]) -> Combinations:
