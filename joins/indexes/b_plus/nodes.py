@@ -90,18 +90,16 @@ class Nodes(NamedTuple):
 
 
 def _make_pool(dtype: np.dtype, nodes: int, width: int, children: int) -> NodePool:
+    keys = aligned((nodes, width), dtype)
+    keys[:] = greatest_of(keys)
     return NodePool(
-        keys=aligned((nodes, width), dtype, _greatest(dtype)),
+        keys=keys,
         positions=aligned((nodes, width)),
         child=aligned((nodes, children)),
         size=np.zeros(nodes, np.int64),
         next=np.full(nodes, NONE, np.int64),
         used=np.zeros(3, np.int64),
     )
-
-
-def _greatest(dtype: np.dtype) -> float:
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
 def make_nodes(dtype: np.dtype, leaves: int, leaf_entries: int, inners: int, fanout: int) -> Nodes:
@@ -138,7 +136,7 @@ def reset(nodes: Nodes) -> None:
     nodes.tree[:] = (FIRST_LEAF, 0, 0)
     nodes.leaves.used[:] = (1, NONE, 1)
     nodes.inners.used[:] = (0, NONE, 0)
-    nodes.leaves.keys[FIRST_LEAF] = _greatest(nodes.leaves.keys.dtype)
+    nodes.leaves.keys[FIRST_LEAF] = greatest_of(nodes.leaves.keys)
     nodes.leaves.size[FIRST_LEAF] = 0
     nodes.leaves.next[FIRST_LEAF] = NONE
 
