@@ -110,13 +110,15 @@ class SortedRunsJoin(WindowJoin):
         counters = new_counters()
         self._make_room(rows)
         stacks, scratch = self._stacks, self._scratch
-        _join_batch(stacks, rows, self._ratio, SPREAD, scratch, count, fingerprint, counters)
+        tuples = _join_batch(
+            stacks, rows, self._ratio, SPREAD, scratch, count, fingerprint, counters
+        )
         match_id = None
         if enumerate:
             # Probing twice is cheaper than growing a list per row.
             match_id = np.empty(int(count.sum()), np.int64)
             begins, again = np.cumsum(count) - count, np.zeros_like(counters)
-            _list_batch(stacks, rows, scratch, match_id, begins, again)
+            _list_batch(stacks, scratch, tuples, match_id, begins, again)
         return ProbeResult(
             count=count,
             fingerprint=fingerprint,
@@ -206,8 +208,8 @@ def _join_batch(
     count: np.ndarray,
     fingerprint: np.ndarray,
     counters: np.ndarray,
-) -> None:
-    """Store a batch, then count its matches.
+) -> tuple[int, int]:
+    """Store a batch, then count its matches; return each side's tuples.
 
     A row sees its predecessors in the batch and nothing after it, because of its *stop*.
     """
@@ -227,21 +229,20 @@ def _join_batch(
             probes = _fill_block(scratch, side, begin, tuples[side])
             find_chunks(stacks, probed, block, probes, counters)
             count_block(stacks, probed, requests, block, probes, count, fingerprint, counters)
+    return tuples
 
 
 @kernel
 def _list_batch(
     stacks: Stacks,
-    rows: KernelRows,
     scratch: BatchScratch,
+    tuples: tuple[int, int],
     match_id: np.ndarray,
     begins: np.ndarray,
     counters: np.ndarray,
 ) -> None:
-    """Write the matches of the batch stored last, those of row i from ``begins[i]`` on."""
-    tuples = _split(stacks, rows, scratch)
+    """Write the matches of the batch counted last, those of row i from ``begins[i]`` on."""
     for side in range(2):
-        _put_in_order(scratch, side, tuples[side], counters)
         requests, block = scratch.requests[side], scratch.block
         probed = probed_side(len(stacks.runs), side)
         for begin in range(0, tuples[side], BLOCK):
