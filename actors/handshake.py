@@ -23,7 +23,7 @@ from actors.probes import Probes, give_windows
 from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
 from actors.source import Fed
-from actors.window_join import charge_index, expire
+from actors.window_join import expire
 from joins.batch import Batch, Schema
 from joins.indexes.index import Index, ranges_for, stored_columns
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
@@ -32,7 +32,7 @@ from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, WindowBounds
 from joins.state import Stateful
-from joins.work import Work
+from joins.work import Step, Work
 
 RIGHTWARD, LEFTWARD = 0, 1
 """The two flows: R enters at the first core, S at the last."""
@@ -141,7 +141,7 @@ class Segment(Stateful):
         columns = stored_columns(self._conditions, part.batch)
         self.tuples = Probes.concat([self.tuples, part])
         work = self._index.insert(columns, part.batch.id)
-        charge_index(context, self._name, "insert", work, len(part), self._index)
+        context.charge(work, Step(f"{self._name}.insert", len(part), len(self._index)))
         context.charge(Work(bytes_copied=part.nbytes))
 
     def drop(self, before: int, context: Context) -> None:
@@ -202,7 +202,8 @@ class Segment(Stateful):
             enumerate=pairs,
         )
         for probing, found in ((rows, seen), (seen_rows, seeing)):
-            charge_index(context, self._name, "probe", found.work, len(probing), self._index)
+            step = Step(f"{self._name}.probe", len(probing), len(self._index))
+            context.charge(found.work, step)
         context.charge(Work(comparisons=2 * len(arriving) * len(here).bit_length()))
         return [
             _found(arriving, seen.of(streams[0], arriving.batch.id[rows]), flow.span),

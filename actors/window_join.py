@@ -28,7 +28,7 @@ from joins.matches import Matches
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, WindowBounds
-from joins.work import NO_WORK, Step, Work
+from joins.work import NO_WORK, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Router(Actor):
         """Route one `Fed` batch."""
         fed: Fed = message.payload
         parts = give_windows(fed, self._bounds)
-        horizon, span = self._bounds.horizon, fed.span
+        horizon, span = self._bounds.horizon, fed.arrivals.span
         places, everywhere = [], True
         for stream, part in enumerate(parts):
             stored = self._routing.stored_at(stream, part.batch)
@@ -299,38 +299,32 @@ class Joiner(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Store, probe, answer and expire."""
         share: Share = message.payload
-        routing, pe = self._routing, self._pe
         probing = []
         for stream, part in enumerate(share.parts):
-            stored = part.batch.take(routing.stored_at(stream, part.batch).at(pe))
-            columns = stored_columns(self._storing[stream], stored)
-            work = self._indexes[stream].insert(columns, stored.id)
-            charge_index(context, self._index, "insert", work, len(stored), self._indexes[stream])
-            probing.append(part.take(routing.probes_at(stream, part.batch).at(pe)))
-        if any(map(len, probing)):
+            batch, index = part.batch, self._indexes[stream]
+            stored = self._routing.stored_at(stream, batch).at(self._pe)
+            ids = batch.id[stored]
+            work = index.insert(stored_columns(self._storing[stream], batch, stored), ids)
+            context.charge(work, Step(f"{self._index}.insert", len(ids), len(index)))
+            probing.append(self._routing.probes_at(stream, batch).at(self._pe))
+        if any(map(np.any, probing)):
             matches, born_ns = [], []
-            for stream, part in enumerate(probing):
-                matches.append(self._probe(stream, part, context))
-                born_ns.append(part.born_ns)
+            for stream, (part, rows) in enumerate(zip(share.parts, probing, strict=True)):
+                matches.append(self._probe(stream, part, rows, context))
+                born_ns.append(part.born_ns[rows])
             context.send("sink", Answers(tuple(matches), tuple(born_ns), share.span))
         for index, horizon in zip(self._indexes, share.horizon, strict=True):
             expire(context, self._index, index, horizon)
 
-    def _probe(self, stream: int, part: Probes, context: Context) -> Matches:
-        conditions = self._probing[stream]
-        columns = [part.batch.fields[condition.probe_field] for condition in conditions]
-        ranges = ranges_for(conditions, columns, part.start, part.stop)
+    def _probe(self, stream: int, part: Probes, rows: np.ndarray, context: Context) -> Matches:
+        """Return the matches of some *rows* of *part*, a mask."""
+        conditions, ids = self._probing[stream], part.batch.id[rows]
+        columns = [part.batch.fields[condition.probe_field][rows] for condition in conditions]
+        ranges = ranges_for(conditions, columns, part.start[rows], part.stop[rows])
         index = self._indexes[self._stored_stream[stream]]
         result = index.probe(ranges, enumerate=self._pairs)
-        charge_index(context, self._index, "probe", result.work, len(part), index)
-        return result.of(stream, part.batch.id)
-
-
-def charge_index(
-    context: Context, name: str, operation: str, work: Work, rows: int, index: Index
-) -> None:
-    """Charge *work* of an operation, on so many *rows*, of an *index* of `WINDOW_INDEXES`."""
-    context.charge(work, Step(f"{name}.{operation}", rows, len(index)))
+        context.charge(result.work, Step(f"{self._index}.probe", len(ids), len(index)))
+        return result.of(stream, ids)
 
 
 def expire(context: Context, name: str, index: Index, horizon: int) -> None:

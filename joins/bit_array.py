@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.columns import column
+from joins.indexes.index import column
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import ProbeResult

@@ -8,6 +8,7 @@ the ids of the others are looked up there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -83,11 +84,8 @@ def intersect_ids(
     least = size.min(axis=0)
     slots = 1 << (_SLOTS_PER_ID * int(least.max(initial=1))).bit_length()
     table = _Table(*np.empty((2, slots), np.int64))
-
-    def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-        return _intersect(lists, table, row, buffer, counters)
-
-    return find_matches(step, len(least), enumerate=enumerate, room=int(least.sum()))
+    step = partial(_intersect, lists, table)
+    return find_matches(step, len(least), enumerate=enumerate, most=least)
 
 
 @kernel

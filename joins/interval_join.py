@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.batch import Batch, Schema
-from joins.indexes.columns import column, encode
-from joins.indexes.index import EncodedRanges
+from joins.indexes.index import EncodedRanges, column, encode
 from joins.indexes.interval import IntervalBuffer, Reach
 from joins.indexes.key_groups import group_by_key
 from joins.matches import Matches

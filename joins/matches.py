@@ -28,9 +28,7 @@ for them if they did not all fit. Either way it returns the row to go on from::
         return len(probes.start)
 
     def probe(self, probes, *, enumerate):
-        def step(row, buffer, counters):
-            return _probe(self._arrays, probes, row, buffer, counters)
-
+        step = functools.partial(_probe, self._arrays, probes)
         return find_matches(step, len(probes.start), enumerate=enumerate)
 
 Ids that have been listed are never moved but once: the chunks are joined at the end.
@@ -363,11 +361,6 @@ class MatchList:
         )
 
     @property
-    def total(self) -> int:
-        """Matches so far, listed or only counted."""
-        return self.buffer.before + int(self.buffer.listed[0])
-
-    @property
     def match_id(self) -> np.ndarray | None:
         """The ids listed so far, int64, in the order of the rows; None when only counted."""
         if not self._enumerate:
@@ -375,13 +368,15 @@ class MatchList:
         chunk = self.buffer.match_id[: self.buffer.listed[0]]
         return np.concatenate([*self._full, chunk]) if self._full else chunk
 
-    def result(self, work: Work) -> ProbeResult:
-        """Return the matches of all rows and the *work* that they took."""
+    def result(self, counters: np.ndarray) -> ProbeResult:
+        """Return the matches of all rows; *counters* are of all work but the matches themselves."""
+        buffer = self.buffer
+        counters[MATCHES] = buffer.before + buffer.listed[0]
         return ProbeResult(
-            count=self.buffer.matches,
-            fingerprint=self.buffer.fingerprint,
+            count=buffer.matches,
+            fingerprint=buffer.fingerprint,
             match_id=self.match_id,
-            work=work,
+            work=Work.from_counters(counters),
         )
 
 
@@ -395,14 +390,15 @@ def find_matches(
     rows: int,
     *,
     enumerate: bool,
-    room: int | None = None,
+    most: np.ndarray | None = None,
     counters: np.ndarray | None = None,
 ) -> ProbeResult:
     """Return the matches of all *rows* of probes, calling *step* until it has come to their end.
 
-    *room* is how many matches there may be in all, if that is known; else the list starts small.
-    *counters* are what was counted before, and go on counting; None begins at zero.
+    *most* is how many matches each row has at the most; None starts with a short list. *counters*
+    are what was counted before, and go on counting; None begins at zero.
     """
+    room = int(most.sum()) if enumerate and most is not None else None
     matches = MatchList(rows, enumerate=enumerate, room=room)
     if counters is None:
         counters = new_counters()
@@ -410,8 +406,7 @@ def find_matches(
     while row < rows:
         matches.add_chunk()
         row = step(row, matches.buffer, counters)
-    counters[MATCHES] = matches.total
-    return matches.result(Work.from_counters(counters))
+    return matches.result(counters)
 
 
 def order_by_row(

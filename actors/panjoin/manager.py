@@ -25,7 +25,7 @@ from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.epochs import EpochCutter, MergeThreshold
 from joins.event_time import NO_WATERMARK, EventTimeBounds
-from joins.indexes.columns import encode
+from joins.indexes.index import encode
 from joins.indexes.panjoin.subwindow import SubwindowShape, read_records
 from joins.matches import Matches
 from joins.queries.query import JoinQuery

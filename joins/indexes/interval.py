@@ -79,7 +79,7 @@ class _Pool(NamedTuple):
         an arbitrary start; there is one at the tail too. So the fingerprint of any range is a
         difference, however many tuples are in it.
     codes
-        int64, a row per further condition: the stored values' codes (`joins.indexes.columns`).
+        int64, a row per further condition: the stored values' codes (`joins.indexes.index`).
     """
 
     ts: np.ndarray

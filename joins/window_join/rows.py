@@ -9,7 +9,7 @@ import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Schema
-from joins.indexes.columns import column, encode, keys_column
+from joins.indexes.index import column, encode, keys_column
 from joins.indexes.pim_tree.forest import INF
 from joins.indexes.pim_tree.index import encode_ends
 from joins.machine.compiling import inlined
@@ -145,9 +145,7 @@ class RowMaker(Stateful):
             side = np.full(len(part), stream)
             columns.append((side, part.id, key, low, high, start, stop))
         order = np.argsort(np.concatenate(arrivals.seq), kind="stable")
-        names = ("side", "position", "key", "low", "high", "start", "stop")
-        merged = (np.concatenate(parts)[order] for parts in zip(*columns, strict=True))
-        return make_rows(**dict(zip(names, merged, strict=True)))
+        return KernelRows(*(np.concatenate(parts)[order] for parts in zip(*columns, strict=True)))
 
     def _range(self, condition: Condition, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.indexed is None:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from joins.indexes.columns import at_least_one
+from joins.indexes.index import at_least_one
 from joins.machine.compiling import kernel
 from joins.machine.memory import aligned, own_lines
 from joins.machine.steps import step

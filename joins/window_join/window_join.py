@@ -7,6 +7,7 @@ for that are three steps, written beside the index; the loop is the same for all
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from joins.machine.stops import DONE, NO_OUTPUT
 from joins.matches import MatchBuffer, MatchList, ProbeResult, begin_row, commit_row
 from joins.state import Stateful
 from joins.window_join.rows import KernelRows
-from joins.work import MATCHES, NO_WORK, Work, new_counters
+from joins.work import NO_WORK, Work, new_counters
 
 
 @step
@@ -53,7 +54,6 @@ def join_rows(
         probe_row(index, rows, row, output, counters)
         if not commit_row(output, row, counters):
             return row, NO_OUTPUT
-        counters[MATCHES] += output.matches[row]
         insert_row(index, rows, row, counters)
     return len(rows.side), DONE
 
@@ -82,7 +82,8 @@ class RowsJoin(WindowJoin, ABC):
                 matches.add_chunk()
             else:
                 work += self._mend(int(rows.side[row]), why)
-        return matches.result(work + Work.from_counters(counters))
+        result = matches.result(counters)
+        return replace(result, work=work + result.work)
 
     @abstractmethod
     def _record(self) -> tuple[Any, ...]:

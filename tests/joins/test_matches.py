@@ -150,8 +150,9 @@ def test_a_kernel_gets_as_many_chunks_as_it_needs(
     def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
         return find(numbers, most, row, buffer, counters)
 
-    listed = find_matches(step, len(numbers), enumerate=True, room=room)
-    counted = find_matches(step, len(numbers), enumerate=False, room=room)
+    at_most = None if room is None else np.array([room])
+    listed = find_matches(step, len(numbers), enumerate=True, most=at_most)
+    counted = find_matches(step, len(numbers), enumerate=False, most=at_most)
     expected = matches(rows)
     assert listed.match_id is not None
     assert expected.match_id is not None

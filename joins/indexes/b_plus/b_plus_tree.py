@@ -9,6 +9,7 @@ stored in a few arrays (see `joins.indexes.b_plus.nodes`) and grows by half when
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from joins.indexes.b_plus.nodes import (
     reset,
     resize,
 )
-from joins.indexes.columns import column, key_dtype, keys_column, window_columns
+from joins.indexes.index import column, key_dtype, keys_column, window_columns
 from joins.indexes.search import lower_bound, upper_bound
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
@@ -187,11 +188,7 @@ class BPlusTree(Stateful):
         lo = column(lo, self.dtype, "lo")
         hi = column(hi, self.dtype, "hi", len(lo))
         ranges = KeyRanges(lo, hi, negated, *window_columns(start, stop, len(lo)))
-
-        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-            return _probe(self.nodes, ranges, row, buffer, counters)
-
-        return find_matches(step, len(lo), enumerate=enumerate)
+        return find_matches(partial(_probe, self.nodes, ranges), len(lo), enumerate=enumerate)
 
     def scan(self) -> tuple[np.ndarray, np.ndarray, Work]:
         """Return all keys in order, their positions, and what copying them cost."""

@@ -27,6 +27,7 @@ result and looking up those of the others. A leaf's id counts from the epoch's f
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -41,10 +42,11 @@ from joins.bit_array import (
     words_for,
 )
 from joins.hashing import splitmix64
-from joins.indexes.columns import key_dtype
 from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges, satisfying, window_in
+from joins.indexes.index import key_dtype
 from joins.indexes.search import Brackets
 from joins.machine.compiling import inlined, kernel
+from joins.machine.lanes import greatest_of
 from joins.machine.memory import aligned
 from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has_room
 from joins.state import storable
@@ -115,13 +117,9 @@ def build_css_tree(keys: np.ndarray) -> CssNodes:
 
 def _cut_level(largest: np.ndarray, nodes: int) -> np.ndarray:
     """Return the separators of a level's *nodes*, given the largest key below every full child."""
-    slots = np.full(nodes * FANOUT, _last_key(largest.dtype), largest.dtype)
+    slots = np.full(nodes * FANOUT, greatest_of(largest), largest.dtype)
     slots[: len(largest)] = largest
     return slots.reshape(nodes, FANOUT)[:, :NODE_KEYS]
-
-
-def _last_key(dtype: np.dtype) -> float:
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
 @kernel
@@ -328,16 +326,11 @@ class CssHashSegment(_CssSegment):
     def _intersect(
         self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
     ) -> ProbeResult:
-        n = len(self)
-        table = np.empty(1 << _table_bits(n), self._leaf_id.dtype)
+        table = np.empty(1 << _table_bits(len(self)), self._leaf_id.dtype)
         scratch = _HashTable(table, np.empty(len(table), np.int16))
-
-        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-            return _probe_hash(self._leaf_id, self.first, places, row, scratch, buffer, counters)
-
-        most = int(places.shortest(n).sum()) if enumerate else 0
-        m = len(places.start)
-        return find_matches(step, m, enumerate=enumerate, room=most, counters=counters)
+        step = partial(_probe_hash, self._leaf_id, self.first, places, scratch)
+        most = places.shortest(len(self))
+        return find_matches(step, len(most), enumerate=enumerate, most=most, counters=counters)
 
 
 @storable
@@ -447,8 +440,8 @@ def _probe_hash(
     leaf_id: np.ndarray,
     first: int,
     places: PlaceRanges,
-    row: int,
     table: _HashTable,
+    row: int,
     buffer: MatchBuffer,
     counters: np.ndarray,
 ) -> int:

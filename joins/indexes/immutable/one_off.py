@@ -14,14 +14,21 @@ from itertools import pairwise
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.columns import at_least_one, encode, key_dtype, keys_column
 from joins.indexes.immutable.prefix_grid import PrefixGridSegment
 from joins.indexes.immutable.segment import ImmutableSegment, window_in
-from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
+from joins.indexes.index import (
+    EncodedRanges,
+    Ranges,
+    at_least_one,
+    encode,
+    encode_ranges,
+    key_dtype,
+    keys_column,
+)
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total
 from joins.threads import side_by_side
-from joins.work import COMPARISONS, MATCHES, Work, new_counters
+from joins.work import COMPARISONS, new_counters
 
 SCANNED_PROBES = 128
 """Most probes that scan: sorting and sealing takes a tuple some 40 ns, comparing it with a probe by
@@ -107,8 +114,7 @@ def _scan(columns: Sequence[np.ndarray], ranges: Ranges, first: int, threads: in
         counters = new_counters()
         room = np.empty((2, _BLOCK), np.int64)
         _count_matches(codes, encoded, first, *part, room, matches.buffer, counters)
-        counters[MATCHES] = matches.total
-        return matches.result(Work.from_counters(counters))
+        return matches.result(counters)
 
     return ProbeResult.sum(side_by_side(scan, list(pairwise(cuts)), threads))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.columns import column, key_dtype, keys_column
+from joins.indexes.index import column, key_dtype, keys_column
 from joins.machine.compiling import kernel
 from joins.work import COMPARISONS, MOVES, Work, new_counters
 

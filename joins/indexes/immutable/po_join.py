@@ -17,6 +17,7 @@ to cores, are `joins.indexes.immutable.segment.probe_all`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -82,14 +83,10 @@ class PoJoinSegment(ImmutableSegment):
     def _intersect(
         self, places: PlaceRanges, counters: np.ndarray, *, enumerate: bool
     ) -> ProbeResult:
-        n, m = len(self), len(places.start)
+        n, most = len(self), places.shortest(len(self))
         scratch = ProbeScratch(np.empty((2, words_for(n)), np.uint64), np.empty(n, np.int64))
-
-        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-            return _probe(self._sealed, self.first, places, row, scratch, buffer, counters)
-
-        most = int(places.shortest(n).sum()) if enumerate else 0
-        return find_matches(step, m, enumerate=enumerate, room=most, counters=counters)
+        step = partial(_probe, self._sealed, self.first, places, scratch)
+        return find_matches(step, len(most), enumerate=enumerate, most=most, counters=counters)
 
 
 @kernel
@@ -97,8 +94,8 @@ def _probe(
     sealed: SealedArrays,
     first: int,
     places: PlaceRanges,
-    row: int,
     scratch: ProbeScratch,
+    row: int,
     buffer: MatchBuffer,
     counters: np.ndarray,
 ) -> int:

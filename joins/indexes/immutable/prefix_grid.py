@@ -43,7 +43,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, widen_lanes
 from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total
 from joins.state import storable
-from joins.work import COMPARISONS, MATCHES, Work, new_counters
+from joins.work import COMPARISONS, Work, new_counters
 
 _BLOCK_BITS_MIN = 6
 _CELLS_MAX = 8  # Cells of the table per tuple.
@@ -136,12 +136,11 @@ class PrefixGridSegment(TreeSearchedSegment):
         buffer = matches.buffer
         candidates = np.empty(len(self) + LANES, np.int64)
         _probe_rows(self._grid, self.first, places, candidates, None, buffer, counters)
-        counters[MATCHES] = matches.total
-        result = matches.result(Work.from_counters(counters))
+        result = matches.result(counters)
         if not enumerate:
             return result
         # The number of matches is known by now: all ids are listed in one go.
-        listed = np.empty(matches.total + LANES, np.int64)
+        listed = np.empty(result.work.matches + LANES, np.int64)
         # Matches are charged by their number: enumerating costs what counting does.
         uncharged = new_counters()
         _probe_rows(self._grid, self.first, places, candidates, listed, buffer, uncharged)

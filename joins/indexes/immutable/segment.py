@@ -13,16 +13,17 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from joins.indexes.columns import (
+from joins.indexes.immutable.order_arrays import index_dtype, permutation
+from joins.indexes.index import (
+    Ranges,
     at_least_one,
     column,
     encode,
     key_dtype,
     keys_column,
+    negated_flags,
     window_columns,
 )
-from joins.indexes.immutable.order_arrays import index_dtype, permutation
-from joins.indexes.index import Ranges, negated_flags
 from joins.indexes.search import Brackets, find_ranges, find_ranges_in_brackets
 from joins.machine.compiling import kernel
 from joins.matches import ProbeResult

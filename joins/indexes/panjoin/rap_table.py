@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.columns import decode, encode
+from joins.indexes.index import decode, encode
 from joins.indexes.panjoin.lookup import (
     BLOCK,
     Lookup,

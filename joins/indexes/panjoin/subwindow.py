@@ -9,15 +9,14 @@ and a buffer for what comes late (section III-G2).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, get_args
 
 import numpy as np
 
 from joins.event_time import Candidates
-from joins.indexes.columns import column, encode
-from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
+from joins.indexes.index import EncodedRanges, Ranges, column, encode, encode_ranges
 from joins.indexes.panjoin.bi_sort import BiSort, Records
 from joins.indexes.panjoin.lookup import (
     BLOCK,
@@ -287,15 +286,19 @@ def _count_then_list(
     *add_matches* makes a pass: it takes `Lookup.buffer` and `Lookup.next_id`, and returns its work
     counters.
     """
-    matches = MatchList(probes, enumerate=False)
-    buffer = matches.buffer
-    result = matches.result(Work.from_counters(add_matches(buffer, buffer.match_id)))
-    if not enumerate:
-        return result
-    ends = np.cumsum(result.count)
-    match_id = np.empty(ends[-1] if probes else 0, np.int64)
-    add_matches(buffer._replace(match_id=match_id), ends - result.count)
-    return replace(result, match_id=match_id)
+    buffer = MatchList(probes, enumerate=False).buffer
+    counters = add_matches(buffer, buffer.match_id)
+    count, match_id = buffer.matches, None
+    if enumerate:
+        ends = np.cumsum(count)
+        match_id = np.empty(ends[-1] if probes else 0, np.int64)
+        add_matches(buffer._replace(match_id=match_id), ends - count)
+    return ProbeResult(
+        count=count,
+        fingerprint=buffer.fingerprint,
+        match_id=match_id,
+        work=Work.from_counters(counters),
+    )
 
 
 def in_threads(answer: Callable[[int, int], np.ndarray], probes: int, threads: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 Whatever the structure (B-chain, IB-chain, IM-Tree, PIM-Tree), a side of a join holds some immutable
 trees and some mutable ones, and the last mutable one takes what is inserted. Both kinds are in
 rings of slots, so that one set of kernels serves all structures and both sides, and nothing is
-allocated while tuples flow. Keys are codes (`joins.indexes.columns`).
+allocated while tuples flow. Keys are codes (`joins.indexes.index`).
 
 An immutable tree (a CSS-tree) is a sorted column and its inner nodes, breadth first, root first.
 Slot i of a node holds the greatest key below its child i, and INF for the last child of a level and

@@ -7,11 +7,12 @@ A.2, Algorithm 2), and merging a mutable tree into an immutable one (sections 3.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from joins.indexes.columns import column, encode, key_dtype, keys_column, window_columns
+from joins.indexes.index import column, encode, key_dtype, keys_column, window_columns
 from joins.indexes.pim_tree.css_tree import (
     build_coarse,
     build_inner,
@@ -200,10 +201,7 @@ class ForestIndex(Stateful, ABC):
         if start is None:
             start = np.full(len(low), self.forest.sides[side]["horizon"])
         start, stop = window_columns(start, stop, len(low))
-
-        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-            return probe_entries(self.forest, side, low, high, start, stop, row, buffer, counters)
-
+        step = partial(probe_entries, self.forest, side, low, high, start, stop)
         return find_matches(step, len(low), enumerate=enumerate)
 
     def expire(self, before: int, *, side: int = 0) -> Work:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from joins.indexes.columns import encode
+from joins.indexes.index import encode
 from joins.indexes.pim_tree.forest import active_tree, nodes_room, run_slot
 from joins.indexes.pim_tree.index import WIDTH, ForestIndex, build_next
 from joins.work import Work, new_counters

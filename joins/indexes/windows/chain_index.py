@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from joins.indexes.columns import at_least_one
-from joins.indexes.index import Ranges
+from joins.indexes.index import Ranges, at_least_one
 from joins.indexes.windows.window_tree import WindowTree
 from joins.matches import ProbeResult
 from joins.state import Stateful

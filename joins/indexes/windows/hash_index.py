@@ -8,15 +8,16 @@ takes the same time however many share its key.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from joins.hashing import splitmix64
 from joins.indexes.index import EncodedRanges, Ranges, in_range
-from joins.indexes.windows.window_tuples import WindowColumns, WindowIndex
+from joins.indexes.windows.window_tuples import WindowIndex
 from joins.machine.compiling import kernel
-from joins.matches import MatchBuffer, ProbeResult, add_match, has_room
+from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room
 from joins.state import storable
 from joins.work import COMPARISONS, Work
 
@@ -83,7 +84,7 @@ class HashIndex(WindowIndex):
         work = super().insert(columns, positions)
         if place != (tuples.begin, len(tuples.positions)):
             self._chain_all()
-            return work + Work(moves=len(tuples))
+            return work + Work(moves=len(self))
         _link(self._table, tuples.keys, tuples.end - len(positions), tuples.end)
         return work
 
@@ -99,11 +100,9 @@ class HashIndex(WindowIndex):
             if located.negated[i] or len(wide):
                 what = "is negated" if located.negated[i] else f"has a range in row {wide[0]}"
                 raise ValueError(f"predicate {i} {what}; a hash index needs an equality there")
-
-        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-            return _look_up(self._table, tuples.columns, located, row, buffer, counters)
-
-        return self._find(step, located, counters, enumerate=enumerate)
+        step = partial(_look_up, self._table, tuples.keys, tuples.positions, located)
+        most = located.stop - located.start
+        return find_matches(step, len(most), enumerate=enumerate, most=most, counters=counters)
 
     def expire(self, before: int) -> Work:
         """Take positions less than *before* out of their chains."""
@@ -154,7 +153,8 @@ def _unlink(table: Table, keys: np.ndarray, begin: int, end: int) -> None:
 @kernel
 def _look_up(
     table: Table,
-    columns: WindowColumns,
+    keys: np.ndarray,
+    positions: np.ndarray,
     ranges: EncodedRanges,
     row: int,
     buffer: MatchBuffer,
@@ -169,11 +169,11 @@ def _look_up(
         while place != _NONE and place < end:
             tested = 1
             wanted = place >= begin
-            while wanted and tested <= len(columns.keys):
-                wanted = in_range(ranges, tested - 1, probe, columns.keys[tested - 1, place])
+            while wanted and tested <= len(keys):
+                wanted = in_range(ranges, tested - 1, probe, keys[tested - 1, place])
                 tested += 1
             counters[COMPARISONS] += tested
             if wanted:
-                add_match(buffer, probe, columns.positions[place])
+                add_match(buffer, probe, positions[place])
             place = table.following[place]
     return len(ranges.start)

@@ -22,6 +22,7 @@ and the parallel and incremental forms.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,10 +30,17 @@ import numpy as np
 from joins.bit_array import FIRST_BIT, bits_between, words_for
 from joins.indexes.immutable.order_arrays import offset, permutation
 from joins.indexes.index import EncodedRanges, Ranges, in_range
-from joins.indexes.windows.window_tuples import WindowColumns, WindowIndex, WindowTuples
+from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
-from joins.matches import MatchBuffer, ProbeResult, add_match, has_room, order_by_row
+from joins.matches import (
+    MatchBuffer,
+    ProbeResult,
+    add_match,
+    find_matches,
+    has_room,
+    order_by_row,
+)
 from joins.state import storable
 from joins.work import BITS, COMPARISONS, NO_WORK, Work
 
@@ -76,12 +84,10 @@ class IeJoin(WindowIndex):
         tuples = self._tuples
         located, counters = tuples.locate(ranges)
         batch, sorting = _sort(tuples, located)
-        bits = np.zeros(words_for(len(tuples)), np.uint64)
-
-        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-            return _sweep(batch, bits, tuples.columns, located, row, buffer, counters)
-
-        result = self._find(step, located, counters, enumerate=enumerate)
+        bits = np.zeros(words_for(len(self)), np.uint64)
+        step = partial(_sweep, batch, bits, tuples.keys, tuples.positions, located)
+        most = located.stop - located.start
+        result = find_matches(step, len(most), enumerate=enumerate, most=most, counters=counters)
         listed = result.match_id
         if listed is not None:
             listed = order_by_row(listed, batch.probe, result.count[batch.probe], result.count)
@@ -166,7 +172,8 @@ def _offset_past(bounds: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, Work
 def _sweep(
     batch: Sorted,
     bits: np.ndarray,
-    columns: WindowColumns,
+    keys: np.ndarray,
+    positions: np.ndarray,
     probes: EncodedRanges,
     row: int,
     buffer: MatchBuffer,
@@ -198,7 +205,7 @@ def _sweep(
                 for predicate in batch.checked:
                     if wanted:
                         counters[COMPARISONS] += 1
-                        wanted = in_range(probes, predicate, probe, columns.keys[predicate, place])
+                        wanted = in_range(probes, predicate, probe, keys[predicate, place])
                 if wanted:
-                    add_match(buffer, probe, columns.positions[place])
+                    add_match(buffer, probe, positions[place])
     return len(batch.probe)

@@ -5,13 +5,15 @@ No structure but the order of positions, which bounds the scan to what a probe m
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from joins.indexes.index import EncodedRanges, Ranges
 from joins.indexes.search import filter_candidates
-from joins.indexes.windows.window_tuples import WindowColumns, WindowIndex
+from joins.indexes.windows.window_tuples import WindowIndex
 from joins.machine.compiling import kernel
-from joins.matches import MatchBuffer, ProbeResult, add_match, has_room
+from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room
 from joins.work import COMPARISONS
 
 _BLOCK = 1024
@@ -23,22 +25,21 @@ class NestedLoop(WindowIndex):
 
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
         """Find matches as `Index.probe` says; ids ascend within a row."""
-        columns = self._tuples.columns
-        located, counters = self._tuples.locate(ranges)
+        tuples = self._tuples
+        located, counters = tuples.locate(ranges)
         candidates = np.empty(_BLOCK, np.int64)
-
-        def step(row: int, buffer: MatchBuffer, counters: np.ndarray) -> int:
-            return _scan(columns, located, row, candidates, buffer, counters)
-
-        return self._find(step, located, counters, enumerate=enumerate)
+        step = partial(_scan, tuples.keys, tuples.positions, located, candidates)
+        most = located.stop - located.start
+        return find_matches(step, len(most), enumerate=enumerate, most=most, counters=counters)
 
 
 @kernel
 def _scan(
-    columns: WindowColumns,
+    keys: np.ndarray,
+    positions: np.ndarray,
     ranges: EncodedRanges,
-    row: int,
     candidates: np.ndarray,
+    row: int,
     buffer: MatchBuffer,
     counters: np.ndarray,
 ) -> int:
@@ -51,13 +52,11 @@ def _scan(
             count = min(len(candidates), end - block)
             for i in range(np.uint64(count)):
                 candidates[i] = np.uint64(block) + i
-            for predicate in range(len(columns.keys)):
+            for predicate in range(len(keys)):
                 counters[COMPARISONS] += count
                 inside = ranges.low[predicate, probe], ranges.high[predicate, probe]
                 negated = ranges.negated[predicate]
-                count = filter_candidates(
-                    candidates, count, columns.keys, predicate, inside, negated
-                )
+                count = filter_candidates(candidates, count, keys, predicate, inside, negated)
             for i in range(np.uint64(count)):
-                add_match(buffer, probe, columns.positions[candidates[i]])
+                add_match(buffer, probe, positions[candidates[i]])
     return len(ranges.start)

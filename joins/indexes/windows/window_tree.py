@@ -20,7 +20,7 @@ from joins.indexes.index import EncodedRanges, Ranges
 from joins.indexes.windows.window_tuples import WindowIndex
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
-from joins.matches import MatchBuffer, ProbeResult, add_match, has_room
+from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room
 from joins.work import BITS, NO_WORK, Work
 
 _MARKED_BYTES_MAX = 1 << 19
@@ -80,7 +80,8 @@ class WindowTree(WindowIndex):
                 )
             return row
 
-        result = self._find(step, located, counters, enumerate=enumerate)
+        most = located.stop - located.start
+        result = find_matches(step, len(most), enumerate=enumerate, most=most, counters=counters)
         return replace(result, work=sum(marking, result.work))
 
     def expire(self, before: int) -> Work:

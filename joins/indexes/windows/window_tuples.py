@@ -1,6 +1,6 @@
 """A window's tuples as columns in the order of their positions: what all window indexes share.
 
-Keys are stored as codes (`joins.indexes.columns.encode`), whatever their dtype. So kernels are
+Keys are stored as codes (`joins.indexes.index.encode`), whatever their dtype. So kernels are
 compiled once for any mix of predicates, and -0.0 and 0.0, which are equal, are one key to a hash
 table as well.
 """
@@ -8,27 +8,26 @@ table as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from joins.indexes.columns import column, encode, key_dtype, keys_column
-from joins.indexes.index import EncodedRanges, Ranges, check_predicates, encode_ranges
+from joins.indexes.index import (
+    EncodedRanges,
+    Ranges,
+    check_predicates,
+    column,
+    encode,
+    encode_ranges,
+    key_dtype,
+    keys_column,
+)
 from joins.indexes.search import lower_bound
 from joins.machine.compiling import kernel
-from joins.matches import ProbeResult, ProbeStep, find_matches
-from joins.state import Stateful, storable
+from joins.state import Stateful
 from joins.work import Work, new_counters
 
 _CAPACITY_MIN = 64
-
-
-@storable
-class WindowColumns(NamedTuple):
-    """The columns of `WindowTuples`, for kernels; tuples are known to them by their places."""
-
-    keys: np.ndarray
-    positions: np.ndarray
 
 
 class WindowTuples(Stateful):
@@ -60,14 +59,6 @@ class WindowTuples(Stateful):
         self.begin = self.end = self.shift = 0
         self._allocate(_CAPACITY_MIN)
 
-    def __len__(self) -> int:
-        return self.end - self.begin
-
-    @property
-    def columns(self) -> WindowColumns:
-        """Its columns as they are until the next `append`."""
-        return WindowColumns(self.keys, self.positions)
-
     def append(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Append tuples.
 
@@ -81,7 +72,12 @@ class WindowTuples(Stateful):
             encode(keys_column(values, dtype, f"column {i}", n))
             for i, (values, dtype) in enumerate(zip(columns, self.dtypes, strict=True))
         ]
-        self._check_ascent(positions)
+        last = self.positions[max(self.begin, self.end - 1) : self.end]
+        ascending = np.concatenate([last, positions])
+        wrong = np.flatnonzero(ascending[1:] <= ascending[:-1])
+        if len(wrong):
+            earlier, later = ascending[wrong[0] : wrong[0] + 2]
+            raise ValueError(f"positions: {later} comes after {earlier}; they must ascend")
         moved = self._make_room(n)
         for row, values in zip(self.keys, keys, strict=True):
             row[self.end : self.end + n] = values
@@ -102,7 +98,8 @@ class WindowTuples(Stateful):
         """Return *ranges* encoded, and counters of what that cost.
 
         Their *start* and *stop* are places of this window rather than positions; a probe that sees
-        nothing has equal ones. Raise what `encode_ranges` raises.
+        nothing has equal ones, and no probe has more matches than there are places between. Raise
+        what `encode_ranges` raises.
         """
         encoded = encode_ranges(ranges, self.dtypes)
         counters = new_counters()
@@ -125,22 +122,14 @@ class WindowTuples(Stateful):
         """
         if self.end + more <= len(self.positions):
             return 0
-        window = slice(self.begin, self.end)
-        keys, positions, moved = self.keys[:, window], self.positions[window], len(self)
+        window, moved = slice(self.begin, self.end), self.end - self.begin
+        keys, positions = self.keys[:, window], self.positions[window]
         self._allocate(max(_CAPACITY_MIN, 2 * (moved + more)))
         self.keys[:, :moved] = keys
         self.positions[:moved] = positions
         self.shift += self.begin
         self.begin, self.end = 0, moved
         return moved
-
-    def _check_ascent(self, positions: np.ndarray) -> None:
-        last = self.positions[max(self.begin, self.end - 1) : self.end]
-        before = np.concatenate([last, positions])
-        wrong = np.flatnonzero(before[1:] <= before[:-1])
-        if len(wrong):
-            earlier, later = before[wrong[0] : wrong[0] + 2]
-            raise ValueError(f"positions: {later} comes after {earlier}; they must ascend")
 
 
 class WindowIndex(Stateful):
@@ -162,22 +151,14 @@ class WindowIndex(Stateful):
 
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Insert tuples; raise what `WindowTuples.append` raises."""
-        return self._tuples.append(columns, positions) + Work(inserts=len(positions))
+        return self._tuples.append(columns, positions)._replace(inserts=len(positions))
 
     def expire(self, before: int) -> Work:
         """Drop positions less than *before*."""
         return self._tuples.drop(before)[1]
 
     def __len__(self) -> int:
-        return len(self._tuples)
-
-    def _find(
-        self, step: ProbeStep, located: EncodedRanges, counters: np.ndarray, *, enumerate: bool
-    ) -> ProbeResult:
-        """Return what `find_matches` does where no probe has more matches than it sees tuples."""
-        seen = int((located.stop - located.start).sum()) if enumerate else 0
-        m = len(located.start)
-        return find_matches(step, m, enumerate=enumerate, room=seen, counters=counters)
+        return self._tuples.end - self._tuples.begin
 
 
 @kernel

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from joins.indexes.columns import decode
+from joins.indexes.index import decode
 from joins.window_join.registry import Making
 from netsim.cost import load_profile
 from scenarios.surveys import drift_speed

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from joins.indexes.columns import decode, encode
+from joins.indexes.index import decode, encode
 
 VALUES = st.floats(allow_nan=False) | st.integers(-3, 3).map(float)
 
