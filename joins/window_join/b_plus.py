@@ -30,7 +30,7 @@ from joins.indexes.b_plus.nodes import (
 from joins.machine.compiling import inlined, kernel
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, NO_ROOM
-from joins.matches import MatchBuffer, ProbeResult
+from joins.matches import MatchBuffer
 from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.window_join.window_keys import WindowKeys, append_key, is_full, key_at
@@ -66,16 +66,11 @@ class BPlusTreeJoin(RowsJoin):
     def __init__(
         self, *, self_join: bool = False, leaf_entries: int = LEAF_ENTRIES, fanout: int = FANOUT
     ) -> None:
+        super().__init__()
         sides = 1 if self_join else 2
         self._trees = [BPlusTree(leaf_entries=leaf_entries, fanout=fanout) for _ in range(sides)]
         self._window = WindowKeys(sides)
         self._found = np.zeros((BLOCK, 3), np.int64)
-        self._block = np.zeros(2, np.int64)
-
-    def join(self, rows: KernelRows, *, enumerate: bool = False) -> ProbeResult:
-        """Join the next arrivals; return a row of results for each of them, in the same order."""
-        self._block[:] = 0
-        return super().join(rows, enumerate=enumerate)
 
     def _record(self) -> BPlusWindows:
         first, last = self._trees[0].nodes, self._trees[-1].nodes

@@ -47,7 +47,7 @@ from joins.machine.instructions import prefetch_entry, prefetch_to_write
 from joins.machine.memory import aligned
 from joins.machine.steps import implements
 from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
-from joins.matches import MatchBuffer, ProbeResult
+from joins.matches import MatchBuffer
 from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.work import COMPARISONS, Work
@@ -76,14 +76,9 @@ class ForestJoin(RowsJoin):
     state = ("index",)
 
     def __init__(self, index: ForestIndex) -> None:
+        super().__init__()
         self.index = index
         self._places = make_places(index.forest, BLOCK)
-        self._block = np.zeros(2, np.int64)
-
-    def join(self, rows: KernelRows, *, enumerate: bool = False) -> ProbeResult:
-        """Join the next arrivals; return a row of results for each of them, in the same order."""
-        self._block[:] = 0
-        return super().join(rows, enumerate=enumerate)
 
     def _record(self) -> OwnForest:
         return OwnForest(self.index.forest, self._places, self._block)

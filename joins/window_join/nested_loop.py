@@ -32,6 +32,7 @@ class NestedLoopJoin(RowsJoin):
     state = ("_window",)
 
     def __init__(self, *, self_join: bool = False) -> None:
+        super().__init__()
         self._window = WindowKeys(1 if self_join else 2)
 
     def _record(self) -> PlainWindows:

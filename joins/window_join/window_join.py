@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,10 +67,19 @@ class WindowJoin(Stateful, ABC):
 
 
 class RowsJoin(WindowJoin, ABC):
-    """Joins tuple by tuple, in the order in which they arrive."""
+    """Joins tuple by tuple, in the order in which they arrive.
+
+    For steps that look ahead, ``_block`` has the rows that were looked up: the first and the end.
+    """
+
+    state: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self) -> None:
+        self._block = np.zeros(2, np.int64)
 
     def join(self, rows: KernelRows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
+        self._block[:] = 0
         matches = MatchList(len(rows.side), enumerate=enumerate)
         counters = new_counters()
         work, row = NO_WORK, 0
