@@ -360,22 +360,17 @@ class MatchList:
             match_id=np.empty(size, np.int64), before=self.buffer.before + used
         )
 
-    @property
-    def match_id(self) -> np.ndarray | None:
-        """The ids listed so far, int64, in the order of the rows; None when only counted."""
-        if not self._enumerate:
-            return None
-        chunk = self.buffer.match_id[: self.buffer.listed[0]]
-        return np.concatenate([*self._full, chunk]) if self._full else chunk
-
     def result(self, counters: np.ndarray) -> ProbeResult:
         """Return the matches of all rows; *counters* are of all work but the matches themselves."""
         buffer = self.buffer
+        listed = buffer.match_id[: buffer.listed[0]]
+        if self._full:
+            listed = np.concatenate([*self._full, listed])
         counters[MATCHES] = buffer.before + buffer.listed[0]
         return ProbeResult(
             count=buffer.matches,
             fingerprint=buffer.fingerprint,
-            match_id=self.match_id,
+            match_id=listed if self._enumerate else None,
             work=Work.from_counters(counters),
         )
 

@@ -19,7 +19,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, lanes_greater, lanes_less
 from joins.machine.memory import LINE, aligned, own_lines
 from joins.machine.steps import step
-from joins.matches import MatchBuffer, MatchList, add_match, begin_row, commit_row
+from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row
 from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.schedulers import charge, is_busy, leave
 from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, MATCHES, MOVES
@@ -294,17 +294,16 @@ def hand_on(batch: SharedBatch, scheduler: Any, worker: int, output: MatchBuffer
     leave(scheduler, worker, batch.free_at, OUTPUT)
 
 
-def gather(batch: SharedBatch, lists: Sequence[MatchList]) -> np.ndarray | None:
+def gather(batch: SharedBatch, results: Sequence[ProbeResult]) -> np.ndarray | None:
     """Return all matches of a batch in arrival order, None where they were only counted.
 
-    All rows must have been propagated. *lists* are the workers', which share the counts per row.
+    All rows must have been propagated. *results* are the workers', which share the counts per row.
     """
     match_id = np.empty(batch.words[OUTPUT, TOTAL], np.int64)
-    for place, matches in enumerate(lists):
-        listed = matches.match_id
-        if listed is None:
+    for place, result in enumerate(results):
+        if result.match_id is None:
             return None
-        _gather(batch, place, matches.buffer.matches, listed, match_id)
+        _gather(batch, place, result.count, result.match_id, match_id)
     return match_id
 
 

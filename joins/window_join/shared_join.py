@@ -134,28 +134,28 @@ class SharedJoin(WindowJoin, ABC):
         index, batch, opening = self.windows.open(rows, self._tasks)
         total = MatchList(len(rows.side), enumerate=False)
         run = partial(self._run, index, batch, total, enumerate)
-        parts = self._run_all(run, len(rows.side), opening)
+        results = self._run_all(run, len(rows.side), opening)
         propagate(batch, total.buffer)
         closing = self.windows.close(index, batch)
-        work = sum((Work.from_counters(counters) for _, counters in parts), opening + closing)
+        work = sum((result.work for result in results), opening + closing)
         return ProbeResult(
             count=total.buffer.matches,
             fingerprint=total.buffer.fingerprint,
-            match_id=gather(batch, [matches for matches, _ in parts]),
+            match_id=gather(batch, results),
             work=work._replace(elapsed_ns=self._elapse(closing)),
         )
 
     def _run(
         self, index: Any, batch: SharedBatch, total: MatchList, enumerate: bool, scheduler: Any
-    ) -> tuple[MatchList, np.ndarray]:
-        """Take all steps of a scheduler; return its list of matches and the work counted."""
+    ) -> ProbeResult:
+        """Take all steps of a scheduler; return what it listed, and the work counted."""
         matches = MatchList(len(total.buffer.matches), enumerate=enumerate, share=total)
         while run_steps(index, batch, scheduler, matches.buffer) == NO_OUTPUT:
             matches.add_chunk()
-        return matches, scheduler.counters
+        return matches.result(scheduler.counters)
 
     @abstractmethod
-    def _run_all(self, run: Run, rows: int, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
+    def _run_all(self, run: Run, rows: int, opening: Work) -> list[ProbeResult]:
         """Call *run* with each scheduler, for so many *rows*; opening the batch took that work."""
 
     def _elapse(self, closing: Work) -> int:
@@ -163,7 +163,7 @@ class SharedJoin(WindowJoin, ABC):
         return 0
 
 
-Run = Callable[[Any], tuple[MatchList, np.ndarray]]
+Run = Callable[[Any], ProbeResult]
 """Takes all steps of a scheduler."""
 
 
@@ -201,7 +201,7 @@ class ThreadsJoin(SharedJoin):
             windows, Tasks(workers=threads, simulated=False, rows=task_rows, slack=slack)
         )
 
-    def _run_all(self, run: Run, rows: int, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
+    def _run_all(self, run: Run, rows: int, opening: Work) -> list[ProbeResult]:
         threads = threads_for(rows, self._tasks.workers, self._rows_a_thread)
         workers = aligned((threads,), WORKER)
         schedulers = [self._scheduler(workers, thread) for thread in range(threads)]
@@ -248,7 +248,7 @@ class CoresJoin(SharedJoin):
         self._physical = cores or threads
         self._cores = make_cores(threads, unit_ps)
 
-    def _run_all(self, run: Run, rows: int, opening: Work) -> list[tuple[MatchList, np.ndarray]]:
+    def _run_all(self, run: Run, rows: int, opening: Work) -> list[ProbeResult]:
         cores = self._cores
         stages = cores.workers["stage"]
         stages[stages == IDLE] = TAKE
