@@ -1,6 +1,9 @@
-"""The base of every error that the user can fix, and those of data and of output."""
+"""The base of every error that the user can fix, those of data and of output, and hints in them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class JoinsimError(Exception):
@@ -45,3 +48,15 @@ class OutputError(JoinsimError):
     ...     print(str(error).partition(":")[0])
     cannot write to /dev/null/drawing.svg
     """
+
+
+def suggest(name: str, known: Iterable[str], opening: str = "there are") -> str:
+    """Return what to answer an unknown *name*: the nearest of those *known*, and then all of them.
+
+    >>> suggest("jiter", ["latency", "jitter"])
+    "did you mean 'jitter'? there are latency, jitter"
+    """
+    listed = list(known)
+    near = get_close_matches(name, listed, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}{opening} {', '.join(listed) or 'none'}"

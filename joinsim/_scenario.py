@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from joins.errors import suggest
 from joins.machine.imports import import_meanwhile
 from joins.queries.parser import parse_query
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.choice import AUTO
 from scenarios.config import SCALES, RunConfig, name_topology, python_call
-from scenarios.formatting import did_you_mean, format_setting
+from scenarios.formatting import format_setting
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan, name_others
 from scenarios.resuming import Interrupted, check_saves, resume_line, saving
@@ -106,8 +107,7 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
-            hint = did_you_mean(str(self.scale), SCALES)
-            raise ConfigError(f"scale = {self.scale!r}: {hint}there are {', '.join(SCALES)}")
+            raise ConfigError(f"scale = {self.scale!r}: {suggest(str(self.scale), SCALES)}")
 
     def with_settings(self, settings: Mapping[str, Any]) -> Scenario:
         """Return the scenario with *settings* changed, keys as for ``--set``."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from actors.source import Feeding
+from joins.errors import suggest
 from joins.queries.query import JoinQuery
-from scenarios.formatting import did_you_mean, group_refusals
+from scenarios.formatting import group_refusals
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES, Topology, TopologyError
 
@@ -81,8 +82,7 @@ def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) ->
     for key in parameters:
         if key not in every:
             raise ConfigError(
-                f"{key}: no topology has such a parameter; {did_you_mean(key, every)}there are "
-                f"{', '.join(sorted(every))}"
+                f"{key}: no topology has such a parameter; {suggest(key, sorted(every))}"
             )
     preferred = [(name, why) for name, fits, why in RULES if fits(query)]
     whatever = [(name, "those preferred cannot evaluate the query so") for name in TOPOLOGIES]

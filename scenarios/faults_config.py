@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from joins.errors import suggest
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
 from netsim.network import NetworkError
-from scenarios.formatting import did_you_mean
 from topologies.quantities import Duration, Nanoseconds
 
 _AMOUNTS = {"rate": "rate", "delay": "delay_ns", "factor": "factor", "offset": "offset_ns"}
@@ -241,8 +241,7 @@ def check_names(
                 if not any(fnmatchcase(name, pattern) for name in names):
                     raise NetworkError(
                         f"faults.{place}.{key}: no {of} is called {pattern!r}; "
-                        f"{did_you_mean(pattern, names)}there are "
-                        f"{', '.join(dict.fromkeys(names))}"
+                        f"{suggest(pattern, dict.fromkeys(names))}"
                     )
 
 

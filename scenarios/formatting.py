@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from difflib import get_close_matches
 from functools import cache
 from math import isfinite, isnan
 from typing import Any
@@ -110,12 +109,6 @@ def format_setting(key: str, value: Any) -> str:
     if value is None:
         return f"{key}=none"
     return f"{key}={value if isinstance(value, str) else format_toml(value)}"
-
-
-def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """Return a question for the *allowed* name that is nearest to a wrong one; empty without."""
-    near = get_close_matches(name, list(allowed), n=1)
-    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def group_refusals(refused: Mapping[str, str]) -> str:

@@ -12,9 +12,8 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
-from joins.errors import JoinsimError
+from joins.errors import JoinsimError, suggest
 from scenarios.config import RunConfig, with_preset
-from scenarios.formatting import did_you_mean
 
 CATALOG = Path(__file__).resolve().parent / "catalog"
 STUDY = "study"
@@ -173,15 +172,9 @@ def _changed(section: Any, path: list[str], value: Any, key: str) -> Any:
         return [*section[:at], _changed(section[at], rest, value, key), *section[at + 1 :]]
     inner = section.get(name) if isinstance(section, dict) else None
     if not isinstance(section, dict) or (rest and not isinstance(inner, (dict, list, tuple))):
-        sections = (
-            [k for k, v in section.items() if isinstance(v, (dict, tuple))]
-            if isinstance(section, dict)
-            else []
-        )
-        raise ConfigError(
-            f"--set {key}: there is no section {name!r}; {did_you_mean(name, sections)}there are "
-            f"{', '.join(sorted(sections)) or 'none'}"
-        )
+        known = section if isinstance(section, dict) else {}
+        sections = sorted(k for k, v in known.items() if isinstance(v, (dict, tuple)))
+        raise ConfigError(f"--set {key}: there is no section {name!r}; {suggest(name, sections)}")
     return section | {name: _changed(inner, rest, value, key)}
 
 
@@ -192,8 +185,8 @@ def explain(error: ValidationError, model: type) -> str:
         key = ".".join(str(part) for part in mistake["loc"])
         if mistake["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             allowed = _keys(model, mistake["loc"][:-1])
-            hint = did_you_mean(str(mistake["loc"][-1]), allowed)
-            lines.append(f"{key}: there is no such key; {hint}there are {', '.join(allowed)}")
+            hint = suggest(str(mistake["loc"][-1]), allowed)
+            lines.append(f"{key}: there is no such key; {hint}")
         elif mistake["type"] == "missing":
             lines.append(f"{key}: is missing")
         elif mistake["type"].startswith("union_tag"):
@@ -217,7 +210,7 @@ def _wrong_tag(key: str, found: dict[str, Any]) -> str:
     if tag is None:
         return f"{key}.{name}: is missing"
     kinds = [kind.strip("'") for kind in found["expected_tags"].split(", ")]
-    return f"{key}.{name} = {tag!r}: {did_you_mean(tag, kinds)}there are {', '.join(kinds)}"
+    return f"{key}.{name} = {tag!r}: {suggest(tag, kinds)}"
 
 
 def _keys(model: type, path: tuple[int | str, ...]) -> list[str]:
@@ -255,8 +248,7 @@ def _find(name: str) -> Path:
     if name in scenarios:
         return scenarios[name]
     raise ConfigError(
-        f"no scenario is called {name!r}: {did_you_mean(name, scenarios)}there are "
-        f"{', '.join(scenarios)}; or give a TOML file"
+        f"no scenario is called {name!r}: {suggest(name, scenarios)}; or give a TOML file"
     )
 
 

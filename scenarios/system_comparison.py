@@ -9,8 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from joins.errors import suggest
 from scenarios.config import RunConfig
-from scenarios.formatting import did_you_mean, group_refusals
+from scenarios.formatting import group_refusals
 from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
 from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.run_directory import POINTS, write_json
@@ -84,7 +85,7 @@ def share(
         if key not in every:
             raise ConfigError(
                 f"--set {key}: no system compared here has such a parameter; "
-                f"{did_you_mean(key, every)}there are {', '.join(sorted(every))}"
+                f"{suggest(key, sorted(every))}"
             )
     base = change(base, general)
     own = {

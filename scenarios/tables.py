@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 
 from actors.disorder import ARRIVAL, PLACE
 from joins.batch import Schema
+from joins.errors import suggest
 from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
-from scenarios.formatting import did_you_mean
 from scenarios.streams import dictionary_names, event_time
 from scenarios.synthetic import SyntheticStream
 from scenarios.text_times import read_times, zone_name
@@ -210,10 +210,9 @@ class _Unordered:
         self.arrival = arrival
         for column in (*fields, *filter(None, (time, arrival if arrival != ROWS else None))):
             if column not in table.schema.names and column != TIME:
-                there = table.schema.names
                 raise DataError(
                     f"stream {name!r}: there is no column {column!r}; "
-                    f"{did_you_mean(column, there)}there are {', '.join(there) or 'none'}"
+                    f"{suggest(column, table.schema.names)}"
                 )
         self.named = time is not None
         self.time = time or self._find_time()

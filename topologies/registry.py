@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any, cast
 
+from joins.errors import suggest
 from topologies.topology import Topology, TopologyError
 
 ENTRY_POINTS = "joinsim.topologies"
@@ -153,10 +153,8 @@ def find_topology(topology: Named) -> Topology[Any]:
         return TOPOLOGIES.check(_made(topology))
     if topology in TOPOLOGIES:
         return TOPOLOGIES[topology]
-    near = get_close_matches(topology, TOPOLOGIES, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
     raise TopologyError(
-        f"no topology is called {topology!r}: {hint}there are {', '.join(sorted(TOPOLOGIES))}"
+        f"no topology is called {topology!r}: {suggest(topology, sorted(TOPOLOGIES))}"
     )
 
 

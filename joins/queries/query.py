@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 from joins.batch import Schema
-from joins.errors import JoinsimError
+from joins.errors import JoinsimError, suggest
 from joins.queries.conditions import Condition, Field, Operator
 from joins.queries.interval import TIME_FIELD, Interval, IntervalClause
 from joins.queries.windows import ExtentError, StreamWindows, Window, WindowClause
@@ -257,10 +256,8 @@ def _clause(window: WindowClause | StreamWindows) -> str:
 def _dtype(field: Field, schemas: Sequence[Schema]) -> str:
     schema = schemas[field.stream]
     if field.name not in schema.fields:
-        near = get_close_matches(field.name, schema.fields, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
         raise QueryError(
-            f"{field.text}: stream {schema.stream!r} has no field {field.name!r}; {hint}it has "
-            f"{', '.join(schema.fields)}"
+            f"{field.text}: stream {schema.stream!r} has no field {field.name!r}; "
+            f"{suggest(field.name, schema.fields, 'it has')}"
         )
     return schema.fields[field.name]

@@ -278,9 +278,9 @@ def _by_stream(config: RunConfig, option: str, values: list[str]) -> dict[int, s
     What names no stream is of all that have none of their own. Raise :exc:`ConfigError` where a
     stream is unknown, or has two.
     """
+    from joins.errors import suggest
     from joins.queries.parser import parse_query
     from joinsim import ConfigError
-    from scenarios.formatting import did_you_mean
 
     names = parse_query(config.query).streams
     of_all: list[str] = []
@@ -293,8 +293,8 @@ def _by_stream(config: RunConfig, option: str, values: list[str]) -> dict[int, s
         name, column = named.groups()
         if name not in names:
             raise ConfigError(
-                f"{option} {value}: the query has no stream {name}; {did_you_mean(name, names)}it "
-                f"has {', '.join(names)}"
+                f"{option} {value}: the query has no stream {name}; "
+                f"{suggest(name, names, 'it has')}"
             )
         if names.index(name) in of_one:
             raise ConfigError(f"{option} is given twice for {name}: {values}")

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from actors.whole_files import write_text
+from joins.errors import suggest
 from joins.queries.query import JoinQuery
 from scenarios.advice.candidates import GOALS, Candidate, best_of_topologies, candidates
 from scenarios.advice.search import Search, Spent
@@ -22,7 +23,6 @@ from scenarios.engines.registry import find_engines
 from scenarios.formatting import (
     NO_VALUE,
     by_reason,
-    did_you_mean,
     format_duration,
     format_rate,
     format_toml,
@@ -334,9 +334,7 @@ def advise(
     for kind, known, given in (("goal", GOALS, goals), ("price", PRICES, prices or {})):
         for name in given:
             if name not in known:
-                raise ConfigError(
-                    f"{kind} {name}: {did_you_mean(name, known)}there are {', '.join(known)}"
-                )
+                raise ConfigError(f"{kind} {name}: {suggest(name, known)}")
     names = registered_names(topologies) or list(TOPOLOGIES)
     config, parameters = share(config, [TOPOLOGIES[name] for name in names], settings)
     if engines:

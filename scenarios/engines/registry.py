@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from joins.errors import suggest
 from scenarios.engines.embedded_engines import DuckDB, Polars
 from scenarios.engines.engine import Engine
 from scenarios.engines.flink_engine import Flink
 from scenarios.engines.joinsim_engines import Inline, Ray
 from scenarios.engines.spark_engines import SparkHosted, SparkNative, SparkShipping
-from scenarios.formatting import did_you_mean
 from scenarios.scenario_files import ConfigError
 
 ENGINES: dict[str, Engine] = {
@@ -42,8 +42,5 @@ def find_engines(names: str | Iterable[str]) -> list[Engine]:
         raise ConfigError(f"--engines: name some of {', '.join(ENGINES)}, or all")
     for name in wanted:
         if name not in ENGINES:
-            raise ConfigError(
-                f"--engines: no engine is called {name!r}: {did_you_mean(name, ENGINES)}there are "
-                f"{', '.join(ENGINES)}"
-            )
+            raise ConfigError(f"--engines: no engine is called {name!r}: {suggest(name, ENGINES)}")
     return [ENGINES[name] for name in wanted]

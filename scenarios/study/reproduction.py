@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from joins.errors import suggest
 from scenarios import scenario_files
-from scenarios.formatting import did_you_mean, format_value
+from scenarios.formatting import format_value
 from scenarios.machine_record import describe_machine
 from scenarios.run_directory import write_json
 from scenarios.run_json import versions
@@ -42,10 +43,7 @@ def find_studies(paper: str) -> list[str]:
     Raise :exc:`ConfigError` naming the papers there are.
     """
     if paper not in PAPERS:
-        raise ConfigError(
-            f"no paper is called {paper!r}: {did_you_mean(paper, PAPERS)}there are "
-            f"{', '.join(PAPERS)}"
-        )
+        raise ConfigError(f"no paper is called {paper!r}: {suggest(paper, PAPERS)}")
     names = [name for name in scenario_files.catalog() if name.startswith(f"{paper}-")]
     return [name for name in names if STUDY in scenario_files.read(name)]
 
