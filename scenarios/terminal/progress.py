@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -65,29 +65,21 @@ class Terminal(Observer):
         """Print what a study will run."""
         show_study(self.out, study)
 
-    @contextmanager
-    def preparing(self) -> Iterator[ProgressLine]:
+    def preparing(self) -> AbstractContextManager[Line]:
         """Show the stages of data preparation."""
-        with self._line("preparing", None) as line:
-            yield line
+        return self._line("preparing", None)
 
-    @contextmanager
-    def running(self, plan: Plan) -> Iterator[Line]:
+    def running(self, plan: Plan) -> AbstractContextManager[Line]:
         """Show how far the run is."""
         total = sum(min(s.rows, plan.config.rows or s.rows) for s in plan.streams)
-        doing = "running live" if plan.config.clock == "live" else "simulating"
         if self._watch and plan.config.clock == "virtual":
-            with watching(self._stderr, plan, total) as watched:
-                yield watched
-            return
-        with self._line(doing, total) as line:
-            yield line
+            return watching(self._stderr, plan, total)
+        doing = "running live" if plan.config.clock == "live" else "simulating"
+        return self._line(doing, total)
 
-    @contextmanager
-    def points(self, total: int) -> Iterator[ProgressLine]:
+    def points(self, total: int) -> AbstractContextManager[Line]:
         """Show which of *total* runs is in progress, and how long the rest will take."""
-        with self._line("running", total) as line:
-            yield line
+        return self._line("running", total)
 
     @contextmanager
     def _line(self, doing: str, total: int | None) -> Iterator[ProgressLine]:
