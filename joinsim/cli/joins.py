@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -112,20 +112,20 @@ def run(options: RunOptions, scenario: ScenarioName = None) -> int:
     if options.resume is not None:
         return _show_run(options, _resume(options, options.resume, scenario, terminal), terminal)
     chosen = scenario_of(options, scenario, terminal)
-    if chosen.study is not None and options.point is None:
+    if options.point is not None:
+        chosen = chosen.point(options.point)
+    elif chosen.study is not None:
         if options.address or options.pairs or options.topology or options.save_every:
             raise ConfigError(
                 f"{scenario} is a study of many runs: --topology, --pairs, --address and "
                 "--save-every are for one run; name it with --point"
             )
-        return _run_study(options, chosen, terminal)
-    if options.point is not None:
-        chosen = chosen.point(options.point)
     elif options.repeat is not None:
         raise ConfigError(f"--repeat {options.repeat}: it is for a study, and this is one run")
     finished = chosen.run(out=options.out, address=options.address, save_every=options.save_every)
-    assert isinstance(finished, Run)
-    return _show_run(options, finished, terminal)
+    if isinstance(finished, Run):
+        return _show_run(options, finished, terminal)
+    return _show_study(options, finished, terminal)
 
 
 def _resume(options: RunOptions, directory: Path, scenario: str | None, terminal: Terminal) -> Run:
@@ -150,18 +150,15 @@ def _show_run(options: RunOptions, finished: Run, terminal: Terminal) -> int:
     from scenarios.terminal.views import show_report
 
     show_report(terminal.out, finished.finished, finished.replay)
-    draw_figure(options.figure, finished, terminal)
-    if options.json_output:
-        print_json(finished.summary)
+    _write_out(options, finished, terminal)
     return exit_code(finished.verdict.passed)
 
 
-def _run_study(options: RunOptions, chosen: Scenario, terminal: Terminal) -> int:
-    from joinsim import StudyRun
-
-    finished = chosen.run(out=options.out)
-    assert isinstance(finished, StudyRun)
-    return _show_study(options, finished, terminal)
+def _write_out(options: QueryOptions, finished: Any, terminal: Terminal) -> None:
+    """Draw what has *finished* into a file, and print it as JSON, where *options* ask for it."""
+    draw_figure(options.figure, finished, terminal)
+    if options.json_output:
+        print_json(finished.summary)
 
 
 @app.command(
@@ -208,9 +205,7 @@ def compare(
         raise ConfigError(f"--limit {limit:g}: it is for --engines")
     finished = chosen.compare(split_names(topologies), out=options.out)
     show_comparison(terminal.out, finished.result, finished.directory, finished.replay)
-    draw_figure(options.figure, finished, terminal)
-    if options.json_output:
-        print_json(finished.summary)
+    _write_out(options, finished, terminal)
     return worst_exit_code(finished.result.results.values())
 
 
@@ -237,9 +232,7 @@ def _compare_engines(
         show_engines(terminal.out, so_far.result, so_far.directory, so_far.replay)
 
     finished = chosen.compare_engines(engines, limit_s=limit_s, out=options.out, on_result=show)
-    draw_figure(options.figure, finished, terminal)
-    if options.json_output:
-        print_json(finished.summary)
+    _write_out(options, finished, terminal)
     return EXIT_STOPPED if finished.result.failed else exit_code(finished.result.passed)
 
 
@@ -304,9 +297,7 @@ def advise(
         out=options.out,
     )
     show_advice(terminal.out, advised.result, advised.directory, advised.replay)
-    draw_figure(options.figure, advised, terminal)
-    if options.json_output:
-        print_json(advised.summary)
+    _write_out(options, advised, terminal)
     return EXIT_PASS
 
 
@@ -362,9 +353,7 @@ def _show_study(options: QueryOptions, finished: StudyRun, terminal: Terminal) -
     from scenarios.terminal.views import show_findings
 
     show_findings(terminal.out, finished.result, finished.directory, finished.replay)
-    draw_figure(options.figure, finished, terminal)
-    if options.json_output:
-        print_json(finished.summary)
+    _write_out(options, finished, terminal)
     return worst_exit_code(finished.result.results.values())
 
 
