@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +31,7 @@ from scenarios.report.table import TextTable, notebook_html
 from scenarios.run import Report
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
-from scenarios.tables import TableStream
+from scenarios.tables import as_table
 from scenarios.verdict import Verdict
 
 if TYPE_CHECKING:  # by name below, in what the classes are generic in
@@ -95,13 +95,7 @@ class Run:
 
         A stream that was passed as a table has a column ``row``: each tuple's place in that table.
         """
-        plan = self.finished.plan
-        return {
-            stream.name: stream.table
-            if isinstance(stream, TableStream)
-            else pq.read_table(sorted(stream.path.glob("*.parquet")))
-            for stream in plan.streams
-        }
+        return {one.name: as_table(one, one.name) for one in self.finished.plan.streams}
 
     @property
     def pairs(self) -> pa.Table:
@@ -232,10 +226,11 @@ class _Several(ABC, Generic[Result]):
         """
         return _draw(self.result, path)
 
-    def write(self) -> None:
-        """Write the JSON file and the page into its directory."""
+    def write(self) -> Self:
+        """Write the JSON file and the page into its directory; return it."""
         self.result.write_json(self.directory, self.replay)
         self.report(self.directory)
+        return self
 
     def _repr_html_(self) -> str:
         return notebook_html(self._opening(), self._tables())

@@ -84,9 +84,7 @@ def reproduce(
         for study in _run_studies(scenarios, directory, fresh):
             result = replace(result, studies=(*result.studies, study))
             result.write_json(directory, replay)
-        finished = Reproduction(result, directory, replay)
-        finished.write()
-    return finished
+        return Reproduction(result, directory, replay).write()
 
 
 def claims(

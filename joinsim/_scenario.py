@@ -262,9 +262,7 @@ class Scenario:
                     on_point=line.on_point,
                     replay=self._replay_alone,
                 )
-            finished = Comparison(compared, directory, replay, folder)
-            finished.write()
-        return finished
+            return Comparison(compared, directory, replay, folder).write()
 
     def sweep(
         self,
@@ -325,9 +323,7 @@ class Scenario:
                         on_point=line.on_point,
                         replay=replay,
                     )
-            finished = StudyRun(findings, directory, replay, folder)
-            finished.write()
-        return finished
+            return StudyRun(findings, directory, replay, folder).write()
 
     def advise(
         self,
@@ -375,9 +371,7 @@ class Scenario:
                     **how,
                 )
                 replay = self._replay("advise", goal=goal, **how)
-                finished = Advice(advised, directory, replay, folder)
-                finished.write()
-        return finished
+                return Advice(advised, directory, replay, folder).write()
 
     def compare_engines(
         self,
@@ -648,9 +642,7 @@ class Scenario:
                 findings = run_points(
                     study, plans, directory, on_point=line.on_point, replay=self._replay_point
                 )
-            finished = StudyRun(findings, directory, self._replay(), folder)
-            finished.write()
-        return finished
+            return StudyRun(findings, directory, self._replay(), folder).write()
 
     def _replay_point(self, point: Point) -> str:
         return replace(self.point(point.number), replay=None)._replay()
