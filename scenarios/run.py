@@ -85,7 +85,7 @@ def simulate(
     directory: Path | None,
     *,
     pairs: bool,
-    on_run: OnRun | None = None,
+    on_run: OnRun = lambda at, seconds: None,
     on_rows: OnRows | None = None,
     clock: WallClock | None = None,
     kernel_clock: Clock = time.perf_counter,
@@ -123,12 +123,7 @@ def simulate(
             },
         )
         clock.lap("start")
-
-        def progress(at: Progress) -> None:
-            if on_run:
-                on_run(at, clock.since_lap_s)
-
-        outcome = kernel.run(progress=progress)
+        outcome = kernel.run(progress=lambda at: on_run(at, clock.since_lap_s))
         clock.lap("run")
         actors = host.host if isinstance(host, SavingHost) else host
         simulated = Simulated(
@@ -252,19 +247,12 @@ def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterato
         yield processes
 
 
-def run_live(
-    plan: Plan,
-    directory: Path,
-    *,
-    pairs: bool,
-    on_run: OnRun | None = None,
-    clock: WallClock | None = None,
-) -> Simulated:
+def run_live(plan: Plan, directory: Path, on_run: OnRun, clock: WallClock) -> Simulated:
     """Run *plan* once, its trace and results into *directory*; all times are measured.
 
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
     """
-    config, graph, clock = plan.config, plan.graph(pairs=pairs), clock or WallClock()
+    config, graph = plan.config, plan.graph()
     homes = graph.homes(config.processes)
     if config.recovery:
         return _run_recovering(plan, graph, homes, config.recovery, directory, on_run, clock)
@@ -273,11 +261,11 @@ def run_live(
         processes.everywhere(rehearse, *plan.rehearsal)
         clock.lap("compile")
         destination = Destination.make(
-            directory, streams=plan.query.streams, actors=graph, pairs=pairs
+            directory, streams=plan.query.streams, actors=graph, pairs=config.pairs
         )
         run = prepare_live(plan, graph, processes, homes, destination)
         clock.lap("start")
-        measured = run.run(_reporting_live(on_run))
+        measured = run.run(lambda at: on_run(at, at.now_ns / 1e9))
         clock.lap("run")
         _write_down(run, graph, directory, destination)
         clock.lap("write")
@@ -291,7 +279,7 @@ def _run_recovering(
     homes: Mapping[str, int],
     recovery: RecoveryConfig,
     directory: Path,
-    on_run: OnRun | None,
+    on_run: OnRun,
     clock: WallClock,
 ) -> Simulated:
     """Do what `run_live` does in processes that are replaced when one is lost."""
@@ -326,7 +314,7 @@ def _run_recovering(
             interval_ns=recovery.interval,
             collect=take,
         )
-        measured = run.run(_reporting_live(on_run))
+        measured = run.run(lambda at: on_run(at, at.now_ns / 1e9))
         clock.lap("run")
         trace.close()
     clock.lap("write")
@@ -364,14 +352,6 @@ def _live_system(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Liv
         room=plan.config.network.inbox_messages,
         codes={name: code for code, name in enumerate(names) if code >= len(graph)},
     )
-
-
-def _reporting_live(on_run: OnRun | None) -> Callable[[Progress], None]:
-    def on_progress(at: Progress) -> None:
-        if on_run:
-            on_run(at, at.now_ns / 1e9)
-
-    return on_progress
 
 
 def _write_down(run: LiveRun, graph: ActorGraph, directory: Path, destination: Destination) -> None:
@@ -436,9 +416,9 @@ def execute(
     plan: Plan,
     directory: Path,
     *,
-    on_run: OnRun | None = None,
+    on_run: OnRun = lambda at, seconds: None,
     on_rows: OnRows | None = None,
-    on_judge: Callable[[], None] | None = None,
+    on_judge: Callable[[], None] = lambda: None,
     on_compile: Callable[[], None] = lambda: None,
     rehearsal: bool = True,
     clock: WallClock | None = None,
@@ -471,14 +451,13 @@ def execute(
         tuples = sum(file.tuples for file in plan.files)
         if not (live or undisturbed) and tuples >= WORTH_A_THREAD:
             ahead = open_.enter_context(Expectation(plan.query, plan.files))
-        pairs = plan.config.pairs
         if live:
-            simulated = run_live(plan, directory, pairs=pairs, on_run=on_run, clock=clock)
+            simulated = run_live(plan, directory, on_run, clock)
         else:
             simulated = simulate(
                 plan,
                 directory,
-                pairs=pairs,
+                pairs=plan.config.pairs,
                 on_run=on_run,
                 on_rows=on_rows,
                 clock=clock,
@@ -486,8 +465,7 @@ def execute(
                 inline_host=inline_host,
                 disk=disk,
             )
-        if on_judge:
-            on_judge()
+        on_judge()
         return _judged(plan, directory, simulated, ahead, clock)
 
 
