@@ -102,10 +102,16 @@ def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) ->
     raise TopologyError(f"no system can evaluate the query: {group_refusals(refusals)}")
 
 
-def refusal(topology: Topology[Any], query: JoinQuery, feeding: Feeding) -> str | None:
-    """Return why *topology*, left at its defaults, cannot evaluate *query*; None where it can."""
+def refusal(
+    topology: Topology[Any], query: JoinQuery, feeding: Feeding, parameters: Any = None
+) -> str | None:
+    """Return why *topology* cannot evaluate *query*; None where it can.
+
+    Without *parameters* it is left at its defaults.
+    """
+    job = replace(topology.sketch(query), feeding=feeding)
     try:
-        topology.build(replace(topology.sketch(query), feeding=feeding), topology.parameters_type())
+        topology.build(job, parameters or topology.parameters_type())
     except TopologyError as error:
         return str(error)
     return None

@@ -26,8 +26,9 @@ from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery, QueryError
 from netsim.network import PRESETS
 from netsim.recovering_kernel import Guarantee
+from scenarios.choice import refusal
 from scenarios.worlds.world import World, WorldStream
-from topologies import Topology, TopologyError, find_topology
+from topologies import Topology, find_topology
 from topologies.quantities import Duration, Extent
 
 Random = np.random.Generator
@@ -97,6 +98,7 @@ streams are very many; and of the interval joins that have a key."""
 _RATES = (0.01, 0.1, 0.3)
 _MUST_END = ("partition", "pause", "stall")
 _GUARANTEES = get_args(Guarantee)
+_DISORDERED = Feeding(disorder=Disorder(delay_ns=1))
 _LATENCY_KINDS = ("constant", "uniform", "normal", "pareto")
 
 
@@ -124,7 +126,7 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
     feeding: dict[str, Any] = {"batch_rows": _between(rng, 1, _BATCH_ROWS_MAX)}
     if _maybe(rng):
         feeding["rate_tps"] = _magnitude(rng, 1, _RATE_TPS_MAX)
-    if _maybe(rng) and _takes_disorder(topology, parameters, query):
+    if _maybe(rng) and refusal(topology, query, _DISORDERED, parameters) is None:
         feeding |= {"disorder": _between(rng, 0, _DISORDER_NS_MAX), "bounded": _maybe(rng)}
         if _maybe(rng):
             feeding["watermark_lag"] = _between(rng, 0, _DISORDER_NS_MAX)
@@ -178,7 +180,7 @@ def draw_streams(rng: Random, count: int, *, dense: bool = False) -> tuple[World
 
 
 def draw_stream(
-    rng: Random, *, least: int = 0, dense: bool = False, character: _Character | None = None
+    rng: Random, *, dense: bool = False, character: _Character | None = None
 ) -> WorldStream:
     """Draw up to some dozens of tuples, with equal timestamps among them; now and then none.
 
@@ -191,7 +193,7 @@ def draw_stream(
         y = np.minimum(rng.geometric(rng.uniform(0.2, 0.9), rows), 6) - 1
     else:
         low, high = _ROWS if _maybe(rng, _MOSTLY) else _FEW_ROWS
-        rows = max(least, _between(rng, low, high))
+        rows = _between(rng, low, high)
         y = rng.integers(*of.y, rows, endpoint=True)
     ts = np.cumsum(rng.integers(0, of.steps, rows))
     return WorldStream(ts.tolist(), rng.choice(of.x, rows).tolist(), y.tolist())
@@ -267,15 +269,12 @@ def draw_parameters(
     is what takes the claim to exactness away.
     """
     hints = typing.get_type_hints(topology.parameters_type, include_extras=True)
-    job, defaults = topology.sketch(query), topology.parameters_type()
+    defaults = topology.parameters_type()
 
     def suit(values: dict[str, Any]) -> bool:
         drawn = topology.parameters_type(**values)
-        try:
-            topology.build(job, drawn)
-        except TopologyError:
-            return False
-        return not exact or topology.claims_exact(drawn)
+        fits = refusal(topology, query, Feeding(), drawn) is None
+        return fits and (not exact or topology.claims_exact(drawn))
 
     share = _one_of(rng, [0.3, 0.7, 1.0])  # a few of them, most, or all
     drawn = {
@@ -401,16 +400,6 @@ def _value(rng: Random, hint: Any, default: Any, query: JoinQuery) -> Any:
 def _number(bound: object) -> float:
     assert isinstance(bound, int | float)  # parameters are numbers
     return bound
-
-
-def _takes_disorder(topology: Topology[Any], parameters: Any, query: JoinQuery) -> bool:
-    """Whether streams of a run may be out of order."""
-    disordered = Feeding(disorder=Disorder(delay_ns=1))
-    try:
-        topology.build(replace(topology.sketch(query), feeding=disordered), parameters)
-    except TopologyError:
-        return False
-    return True
 
 
 def _predicate(rng: Random, left: str, right: str) -> str:
