@@ -83,10 +83,14 @@ def join(
     tables, joins = _write_sides(query, files, directory)
     job: dict[str, Any] = {"settings": _SETTINGS, "statements": tables}
     if pairs:
-        tables.append(_results_statement("found", results))
-        job["insert"] = f"INSERT INTO found {_pairs_statement(joins)}"
+        columns = "probe_id BIGINT, match_id BIGINT"
+        tables.append(f"CREATE TABLE found ({columns}) WITH ({_csv_files(results)})")
+        job["insert"] = f"INSERT INTO found {_union(joins, 'p.id, m.id')}"
     else:
-        job["select"], job["check"] = _count_statement(joins), _totals_statement(joins)
+        tick, mixed = "p.tick AS tick", "p.mixed * m.mixed AS mixed"
+        job["select"] = _by_day("COUNT(*)", _union(joins, tick))
+        # Checksums wrap.
+        job["check"] = _by_day("COUNT(*), SUM(mixed)", _union(joins, f"{tick}, {mixed}"))
     answer, memory_bytes = _run_job(job, directory / "flink.txt")
     if pairs:
         totals = _read_pairs(results)
@@ -148,33 +152,18 @@ def _table_statement(name: str, schema: Schema, path: Path) -> str:
     )
 
 
-def _results_statement(name: str, path: Path) -> str:
-    """Return the statement that declares the table of pairs, files in the folder *path*."""
-    return f"CREATE TABLE {name} (probe_id BIGINT, match_id BIGINT) WITH ({_csv_files(path)})"
+def _union(joins: Iterable[str], columns: str) -> str:
+    """Return the statement of all pairs of *joins*, with some *columns*."""
+    return " UNION ALL ".join(f"SELECT {columns} {one}" for one in joins)
 
 
-def _pairs_statement(joins: Iterable[str]) -> str:
-    """Return the statement of all pairs of *joins*."""
-    return " UNION ALL ".join(f"SELECT p.id, m.id {one}" for one in joins)
+def _by_day(figures: str, pairs: str) -> str:
+    """Return the statement of *figures* of *pairs*: a row for each day of the clock that has any.
 
-
-def _count_statement(joins: Iterable[str]) -> str:
-    """Return the statement that counts pairs: a row for each day of the clock that has any.
-
-    Without days, each change of the count would be a row to pass on to Python, which took most of
+    Without days, each change of a figure would be a row to pass on to Python, which took most of
     the time.
     """
-    union = " UNION ALL ".join(f"SELECT p.tick AS tick {one}" for one in joins)
-    return f"SELECT COUNT(*) FROM ({union}) GROUP BY TUMBLE(tick, INTERVAL '1' DAY)"
-
-
-def _totals_statement(joins: Iterable[str]) -> str:
-    """Return the statement that counts pairs and adds up their checksum, which wraps, by day."""
-    union = " UNION ALL ".join(
-        f"SELECT p.tick AS tick, p.mixed * m.mixed AS mixed {one}" for one in joins
-    )
-    day = "GROUP BY TUMBLE(tick, INTERVAL '1' DAY)"
-    return f"SELECT COUNT(*), SUM(mixed) FROM ({union}) {day}"
+    return f"SELECT {figures} FROM ({pairs}) GROUP BY TUMBLE(tick, INTERVAL '1' DAY)"
 
 
 def _join_clauses(side: ProbeSide, schemas: Sequence[Schema], probing: str, stored: str) -> str:
