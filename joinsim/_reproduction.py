@@ -17,10 +17,8 @@ from scenarios.report.claims_document import claims_document, read_reproductions
 from scenarios.run_directory import RUNS, shared_directory
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
-from scenarios.study.reproduction import Reproduced, find_studies
+from scenarios.study.reproduction import RECORD, Reproduced, find_studies
 from scenarios.study.reproduction import Reproduction as _Reproduction
-
-_MARK = "reproduce.json"
 
 
 def reproduce(
@@ -78,7 +76,7 @@ def reproduce(
     scenarios = [
         Scenario(name, scale=scale, settings=settings, observer=observer) for name in names
     ]
-    with shared_directory(directory, _MARK):
+    with shared_directory(directory, RECORD):
         result = _Reproduction(paper=paper, scale=scale, studies=())
         result.write_json(directory, replay)
         for study in _run_studies(scenarios, directory, fresh):

@@ -137,10 +137,6 @@ class Scenario:
         return {key: value for key, value in self.settings.items() if key not in REPEAT}
 
     @property
-    def _is_named(self) -> bool:
-        return isinstance(self.source, str)
-
-    @property
     def _is_study(self) -> bool:
         if self.number is not None or not isinstance(self.source, str):
             return False
@@ -500,8 +496,8 @@ class Scenario:
         if self.replay is not None:
             return self.replay(self.config.seed)
         more = {key: value for key, value in more.items() if value is not None and value != ()}
-        in_memory = not self._is_named and any(stream.table for stream in self.config.streams)
-        if in_memory:
+        named = isinstance(self.source, str)
+        if not named and any(stream.table for stream in self.config.streams):
             return python_call(self.config, function, **more)
         if function in ("run", "compare") and self._has_command:
             return self._command(function, more)
@@ -510,7 +506,7 @@ class Scenario:
     @property
     def _has_command(self) -> bool:
         """Whether options can describe it: a scenario's name, a TOML file, a query over files."""
-        return self._is_named or all(
+        return isinstance(self.source, str) or all(
             len(stream.files) == 1 and stream.name is None and stream.where is None
             for stream in self.config.streams
         )

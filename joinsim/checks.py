@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from actors import state
 from actors.hosting.inline import InlineHost
-from actors.protocol import FEEDBACK, Actor, ActorSpec, Reply, Wiring
+from actors.protocol import FEEDBACK, Actor, ActorSpec, Reply
 from joins.state import array_bytes
 from scenarios.config import RunConfig
 from scenarios.worlds.drawing import draw_worlds
@@ -281,10 +281,8 @@ prime, as what actors do comes back every so many messages."""
 class PeakHost(InlineHost):
     """Measures actors' states while they run; what it gives as bytes are the most it saw."""
 
-    def __init__(
-        self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int, **options: Any
-    ) -> None:
-        super().__init__(specs, wiring, seed, **options)
+    def __init__(self, specs: Mapping[str, ActorSpec], *rest: Any, **options: Any) -> None:
+        super().__init__(specs, *rest, **options)
         self._peaks = dict.fromkeys(specs, 0)
         self._received = dict.fromkeys(specs, 0)
 
@@ -306,10 +304,8 @@ class PeakHost(InlineHost):
 class ShippingHost(InlineHost):
     """Ships every message, as between processes, so that actors cannot write to what they get."""
 
-    def __init__(
-        self, specs: Mapping[str, ActorSpec], wiring: Wiring, seed: int, **options: Any
-    ) -> None:
-        super().__init__(specs, wiring, seed, serialise=True, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, serialise=True, **options)
 
 
 class RestoringHost(ShippingHost):

@@ -19,6 +19,10 @@ from scenarios.verdict.approximation import Approximated
 _PERCENTILES = (50, 75, 95, 99)
 WORDS = ("scenario", "topology", "query", "streams", "backend", "clock", "digest")
 """Keys of `summary` that have no number, and none within them."""
+_VERDICT = (
+    "exact", "expected", "produced", "missing", "duplicate", "spurious", "expired", "wrong",
+    "invented", "late", "unknown",
+)  # fmt: skip
 _LIBRARIES = ("joinsim", "numpy", "numba", "pyarrow", "pyspark", "ray", "simpy")
 
 
@@ -55,19 +59,7 @@ def summary(report: Report) -> dict[str, Any]:
         "recovery": asdict(outcome.recovered) if outcome.recovered else None,
         "memory_bytes": report.memory_bytes,
         "collectors": collectors(report),
-        "verdict": {
-            "exact": verdict.exact,
-            "expected": verdict.expected,
-            "produced": verdict.produced,
-            "missing": verdict.missing,
-            "duplicate": verdict.duplicate,
-            "spurious": verdict.spurious,
-            "expired": verdict.expired,
-            "wrong": verdict.wrong,
-            "invented": verdict.invented,
-            "late": verdict.late,
-            "unknown": verdict.unknown,
-        },
+        "verdict": {key: getattr(verdict, key) for key in _VERDICT},
         "approximation": approximation(report),
     }
 

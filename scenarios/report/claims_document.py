@@ -13,10 +13,8 @@ from scenarios.report.result_tables import reproduction_table
 from scenarios.report.table import TextTable
 from scenarios.run_directory import UNFINISHED
 from scenarios.scenario_files import ConfigError
-from scenarios.study.reproduction import PAPERS, Reported
+from scenarios.study.reproduction import PAPERS, RECORD, Reported
 from scenarios.study.statements import ClaimCounts
-
-RECORD = "reproduce.json"
 
 _OUT = re.compile(r" --out ('[^']*'|\S+)")
 """Where a command wrote to: a directory of another machine is of no use to a reader."""

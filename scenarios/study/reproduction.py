@@ -27,6 +27,7 @@ from scenarios.study.statements import (
 )
 from scenarios.study.study import load_study
 
+RECORD = "reproduce.json"
 PAPERS = {
     "spo": "SPO-Join: Efficient Stream Inequality Join",
     "pim": "Parallel Index-based Stream Join on a Multicore CPU",
@@ -222,4 +223,4 @@ class Reproduction:
 
     def write_json(self, directory: Path, replay: str) -> None:
         """Write ``reproduce.json``."""
-        write_json(directory / "reproduce.json", self.as_json(replay))
+        write_json(directory / RECORD, self.as_json(replay))

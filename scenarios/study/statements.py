@@ -122,11 +122,7 @@ def not_compared(paper: str) -> tuple[NotCompared, ...]:
 
 def statements_of_paper(paper: str) -> list[Statement]:
     """Return what *paper* states and no claim tests."""
-    return [
-        Statement(where=one.where, text=one.text, paper=one.paper, outcome="not comparable",
-                  why=one.why)
-        for one in not_compared(paper)
-    ]  # fmt: skip
+    return [Statement(**dict(one), outcome="not comparable") for one in not_compared(paper)]
 
 
 def statements_of_study(

@@ -236,13 +236,8 @@ class Fuzzed:
     @property
     def summary(self) -> dict[str, Any]:
         """Everything but the worlds as plain data, as ``--json`` prints it."""
-        return {
-            "seed": self.seed,
-            "worlds": self.worlds,
-            "tuples": self.tuples,
-            "pairs": self.pairs,
-            "messages": self.messages,
-            "without_pairs": self.without_pairs,
+        numbers = ("seed", "worlds", "tuples", "pairs", "messages", "without_pairs")
+        return {name: getattr(self, name) for name in numbers} | {
             "coverage": self._by_topology(self.coverage),
             "happened_in": self._by_topology(self.happened_in),
             "features": dict(sorted(self.features.items())),

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
@@ -21,6 +20,7 @@ from actors.hosting.inline import InlineHost
 from joins.batch import Schema
 from joins.queries.parser import parse_query
 from scenarios.config import build_network
+from scenarios.engines.streams import write_segments
 from scenarios.plan import Plan, make_parameters
 from scenarios.run import InlineHosting, Report, execute
 from scenarios.run_directory import clear_results
@@ -66,10 +66,7 @@ class WorldStream:
     def write(self, name: str, directory: Path, segment_rows: int) -> StreamFile:
         """Write it as a prepared stream, cut into segments, and return what reads it."""
         shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        table = self.columns()
-        for part, begin in enumerate(range(0, max(1, len(self.ts)), segment_rows)):
-            pq.write_table(table.slice(begin, segment_rows), directory / f"part-{part:05}.parquet")
+        write_segments(self.columns(), directory, segment_rows)
         return StreamFile(schema=Schema(stream=name, fields=_FIELDS), directory=directory)
 
 
