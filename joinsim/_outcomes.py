@@ -322,9 +322,9 @@ class Reproduction(_Several["_Reproduction"]):
         return self.result.passed
 
     def __repr__(self) -> str:
-        from scenarios.study.reproduction import count_claims
+        from scenarios.study.statements import ClaimCounts
 
-        words = count_claims(self.result.claims)
+        words = ClaimCounts.of(self.result.claims)
         mistakes = [f"{one.name}: {why}" for one in self.result.studies for why in one.mistakes]
         return "\n".join([f"{self.result.title}, {self.result.scale} scale", str(words), *mistakes])
 

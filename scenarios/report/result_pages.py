@@ -33,8 +33,8 @@ from scenarios.report.table import TextTable
 from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
-from scenarios.study.reproduction import Reproduced, Reproduction, count_claims
-from scenarios.study.statements import count_statements
+from scenarios.study.reproduction import Reproduced, Reproduction
+from scenarios.study.statements import ClaimCounts
 from scenarios.system_comparison import SystemComparison
 from topologies.assumptions import ASSUMPTIONS, Assumption
 
@@ -121,8 +121,8 @@ def _write_study(findings: Findings, path: Path, replay: str) -> Picture:
 @write_page.register
 def write_reproduction_page(reproduction: Reproduction, directory: Path, replay: str) -> Path:
     """Write ``reproduce.html``, ``reproduction.md`` and a folder per study into *directory*."""
-    counts = count_claims(reproduction.claims)
-    stated = count_statements(reproduction.statements).statements
+    counts = ClaimCounts.of(reproduction.claims)
+    stated = ClaimCounts.of(reproduction.statements).statements
     table = reproduction_table(reproduction.claims)
     mistakes = [
         f"- {study.name}: {one}" for study in reproduction.studies for one in study.mistakes
@@ -144,7 +144,7 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
             page.parent.mkdir(exist_ok=True)
             picture = _write_study(study.findings, page, study.replay)
             claims = claims_table(study.findings)
-        studies.append((study, count_claims(study.claims), picture, claims))
+        studies.append((study, ClaimCounts.of(study.claims), picture, claims))
     return fill_page(
         directory / "reproduce.html",
         "reproduce.html",

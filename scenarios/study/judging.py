@@ -126,7 +126,7 @@ def _holds(claim: Claim, values: Sequence[Estimate], theirs: Sequence[float]) ->
         nowhere_below = _all(_is_over(value, 1 - slack) for value in values)
         return _all([nowhere_below, _any(_is_over(value, 1 + slack) for value in values)])
     if claim.rises or claim.falls:
-        return _follows_trend(values, slack, 1 if claim.rises else -1)
+        return _follows_trend(values, slack, rises=claim.rises)
     if claim.near is not None:
         near = claim.near
         return _all(
@@ -152,17 +152,18 @@ def _is_within(
     return _all(bounds)
 
 
-def _follows_trend(values: Sequence[Estimate], slack: float, sign: int) -> bool | None:
-    """Return whether values rise (*sign* 1) or fall (-1), on the whole and at every step."""
+def _follows_trend(values: Sequence[Estimate], slack: float, *, rises: bool) -> bool | None:
+    """Return whether values rise, or else fall, on the whole and at every step."""
 
-    def gain(a: float, b: float) -> float:
-        """By how much b lies beyond a, less than nothing where within the slack."""
-        return b - _above(a, slack) if sign > 0 else _below(a, slack) - b
+    def rise(a: float, b: float) -> float:
+        """By how much b lies above a, less than nothing where within the slack."""
+        return b - _above(a, slack)
 
-    def loss(a: float, b: float) -> float:
-        """By how much b falls short of a, less than nothing where within the slack."""
-        return _below(a, slack) - b if sign > 0 else b - _above(a, slack)
+    def fall(a: float, b: float) -> float:
+        """By how much b lies below a, less than nothing where within the slack."""
+        return _below(a, slack) - b
 
+    gain, loss = (rise, fall) if rises else (fall, rise)
     whole = _is_over(values[0].with_(values[-1], gain), 0)
     return _all([whole, *(_not(_is_over(a.with_(b, loss), 0)) for a, b in pairwise(values))])
 

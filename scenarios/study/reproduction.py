@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from scenarios.study.statements import (
     ClaimCounts,
     Outcome,
     Statement,
-    count_statements,
     statements_of_paper,
     statements_of_study,
 )
@@ -154,11 +152,6 @@ class Reported:
         return "undecided" if self.undecided else "not comparable"
 
 
-def count_claims(claims: Sequence[Reported]) -> ClaimCounts:
-    """Return how many of *claims* hold, fail, are undecided and cannot be compared."""
-    return ClaimCounts.of([claim.outcome for claim in claims])
-
-
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
     """All studies of a paper at a scale."""
@@ -189,7 +182,7 @@ class Reproduction:
 
         None where no claim was tested.
         """
-        counts = count_claims(self.claims)
+        counts = ClaimCounts.of(self.claims)
         if counts.fail_without_reason or any(study.mistakes for study in self.studies):
             return False
         return True if counts.tested else None
@@ -197,12 +190,12 @@ class Reproduction:
     def as_json(self, replay: str) -> dict[str, Any]:
         """Return it as one JSON object with stable keys."""
         claims, statements = self.claims, self.statements
-        counts = count_statements(statements)._asdict()
+        counts = ClaimCounts.of(statements)._asdict()
         return {
             "paper": self.paper,
             "title": self.title,
             "scale": self.scale,
-            "counts": count_claims(claims)._asdict(),
+            "counts": ClaimCounts.of(claims)._asdict(),
             "statement_counts": {"statements": len(statements)} | counts,
             "statements": [asdict(statement) for statement in statements],
             "studies": [

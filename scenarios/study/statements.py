@@ -8,11 +8,11 @@ machine's clock, all but the first name it (``states``). What no claim tests is 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
@@ -69,6 +69,14 @@ class Statement:
     why: str
 
 
+class Judged(Protocol):
+    """A claim or a statement."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it."""
+
+
 class ClaimCounts(NamedTuple):
     """How many claims or statements were tested, and what came of them."""
 
@@ -80,8 +88,9 @@ class ClaimCounts(NamedTuple):
     not_comparable: int
 
     @classmethod
-    def of(cls, outcomes: Sequence[Outcome]) -> ClaimCounts:
-        """Return how often there is each of the *outcomes*."""
+    def of(cls, judged: Iterable[Judged]) -> ClaimCounts:
+        """Return how often there is each outcome among what was *judged*."""
+        outcomes = [one.outcome for one in judged]
         unknown = outcomes.count("not comparable")
         return cls(
             tested=len(outcomes) - unknown,
@@ -167,8 +176,3 @@ def _outcome(judged: Sequence[Finding]) -> tuple[Outcome, str]:
         return "holds", ""
     whys = dict.fromkeys(one.why for one in judged if one.why)
     return "not comparable", "; ".join(whys) or "it is judged at another scale"
-
-
-def count_statements(statements: Sequence[Statement]) -> ClaimCounts:
-    """Return how many of *statements* were tested, hold, fail, and cannot be compared."""
-    return ClaimCounts.of([one.outcome for one in statements])

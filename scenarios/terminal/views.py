@@ -265,11 +265,10 @@ def show_reproduction(
     out: Console, reproduction: Reproduction, directory: Path, replay: str
 ) -> None:
     """Print how many claims of each study hold, those that do not, and what went wrong."""
-    from scenarios.study.reproduction import count_claims
-    from scenarios.study.statements import count_statements
+    from scenarios.study.statements import ClaimCounts
 
     rows = [
-        (study.figure or study.name, study.name, *map(str, count_claims(study.claims)))
+        (study.figure or study.name, study.name, *map(str, ClaimCounts.of(study.claims)))
         for study in reproduction.studies
     ]
     columns = (
@@ -290,8 +289,8 @@ def show_reproduction(
     for study in reproduction.studies:
         for mistake in study.mistakes:
             print_wrapped(out, f"{study.name}: {mistake}", STYLES["FAIL"])
-    print_wrapped(out, str(count_claims(reproduction.claims)))
-    print_wrapped(out, count_statements(reproduction.statements).statements)
+    print_wrapped(out, str(ClaimCounts.of(reproduction.claims)))
+    print_wrapped(out, ClaimCounts.of(reproduction.statements).statements)
     out.print(f"{directory / 'reproduction.md'}")
     _show_files(out, directory / "reproduce.html", replay)
 

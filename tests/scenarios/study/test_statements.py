@@ -10,8 +10,8 @@ from scenarios.study.judging import Finding
 from scenarios.study.reproduction import PAPERS, find_studies
 from scenarios.study.section import Claim, StudySection
 from scenarios.study.statements import (
+    ClaimCounts,
     Outcome,
-    count_statements,
     not_compared,
     statements_of_paper,
     statements_of_study,
@@ -82,7 +82,7 @@ def test_outcomes_are_counted() -> None:
     a, b, c, d, _ = section.claims
     findings = [judged(a, True), judged(b, False, "tried"), judged(c, False)]
     findings.append(judged(d, None, undecided=True))
-    counts = count_statements(statements_of_study("pim-x", "Figure 1", section, findings))
+    counts = ClaimCounts.of(statements_of_study("pim-x", "Figure 1", section, findings))
     assert counts == (4, 1, 1, 1, 1, 1)
     assert counts.statements == (
         "5 statements, 4 tested: 1 hold, 1 fail with a reason, 1 fail without, 1 undecided; 1 not "
