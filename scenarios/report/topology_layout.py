@@ -213,13 +213,11 @@ def _fill_columns(
     for slots in columns:
         _stack(slots)
     backward = [(b, a) for a, b in links]
-    for sweep in range(2 * _SWEEPS):
-        if sweep % 2 == 0:
-            for column in range(1, len(columns)):
-                columns[column] = _sorted(columns[column], columns[column - 1], links)
-        else:
-            for column in range(len(columns) - 2, -1, -1):
-                columns[column] = _sorted(columns[column], columns[column + 1], backward)
+    for _ in range(_SWEEPS):
+        for column in range(1, len(columns)):
+            columns[column] = _sorted(columns[column], columns[column - 1], links)
+        for column in reversed(range(len(columns) - 1)):
+            columns[column] = _sorted(columns[column], columns[column + 1], backward)
     return columns
 
 

@@ -144,24 +144,17 @@ def _rows(found: PairDifferences) -> CheckResult:
 
 
 def _pairs(found: PairDifferences) -> CheckResult:
-    if not found.listed and found.inconsistent:
-        detail = f"{found.inconsistent:,} tuples were reported with other pairs than a replay lists"
-        return CheckResult(name="pairs", passed=False, detail=detail)
-    if not found.listed:
-        return CheckResult(
-            name="pairs",
-            passed=None,
-            detail="not written: their counts and fingerprints alone were compared",
-        )
-    return CheckResult(
-        name="pairs",
-        passed=not found.inconsistent,
-        detail=(
-            "read back from disk: each tuple has those that were reported"
-            if not found.inconsistent
-            else f"{found.inconsistent:,} tuples have other pairs on disk than were reported"
-        ),
-    )
+    others, passed = found.inconsistent, True if found.listed else None
+    if others:
+        passed = False
+        detail = f"{others:,} tuples were reported with other pairs than a replay lists"
+        if found.listed:
+            detail = f"{others:,} tuples have other pairs on disk than were reported"
+    elif found.listed:
+        detail = "read back from disk: each tuple has those that were reported"
+    else:
+        detail = "not written: their counts and fingerprints alone were compared"
+    return CheckResult(name="pairs", passed=passed, detail=detail)
 
 
 def _window_bounds(verdict: Verdict) -> CheckResult:
