@@ -239,12 +239,12 @@ class Scenario:
             No system can evaluate the query, or a setting means nothing to any of them.
         """
         from scenarios.many_runs import Preparation
-        from scenarios.system_comparison import candidates, plan_all, run_all
+        from scenarios.system_comparison import plan_all, run_all, systems_by_label
 
         systems = find_topologies(topologies)
         names = [system.name for system in systems]
         own = {system.name: system for system in systems if system.name not in TOPOLOGIES}
-        chosen = candidates(self.base, systems, self._of_each_run)
+        chosen = systems_by_label(self.base, systems, self._of_each_run)
         with self.observer.preparing() as progress:
             plans, refused = plan_all(chosen, self._preparation or Preparation(progress), own)
         self.observer.compared(next(iter(plans.values())))

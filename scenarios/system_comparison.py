@@ -36,7 +36,7 @@ _KEYS = (
 )  # fmt: skip
 
 
-def candidates(
+def systems_by_label(
     base: RunConfig, systems: Named | Sequence[Named], settings: Mapping[str, Any]
 ) -> dict[str, RunConfig]:
     """Return what to run, by label: *systems*, or all there are.

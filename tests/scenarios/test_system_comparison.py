@@ -10,7 +10,7 @@ from joins.state import array_bytes
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.scenario_files import ConfigError
-from scenarios.system_comparison import VARIANTS, candidates
+from scenarios.system_comparison import VARIANTS, systems_by_label
 from topologies import TOPOLOGIES, TopologyError
 
 QUERY = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '5' ON '10')"
@@ -28,17 +28,19 @@ def base(tmp_path: Path) -> RunConfig:
 
 
 def test_all_systems_there_are_take_part(base: RunConfig) -> None:
-    topologies = {config.topology for config in candidates(base, [], {}).values()}
+    topologies = {config.topology for config in systems_by_label(base, [], {}).values()}
     assert topologies == set(TOPOLOGIES)
 
 
 def test_no_label_is_that_of_two_systems(base: RunConfig) -> None:
     variants = sum(len(VARIANTS.get(name, {name: {}})) for name in TOPOLOGIES)
-    assert len(candidates(base, [], {})) == variants
+    assert len(systems_by_label(base, [], {})) == variants
 
 
 def test_a_parameter_goes_to_the_systems_that_have_it(base: RunConfig) -> None:
-    configs = candidates(base, ["spo_join", "split_join"], {"pes": "7", "rows": "50"}).values()
+    configs = systems_by_label(
+        base, ["spo_join", "split_join"], {"pes": "7", "rows": "50"}
+    ).values()
     assert {config.rows for config in configs} == {50}
     for config in configs:
         expected = "7" if config.topology == "split_join" else None
@@ -46,27 +48,27 @@ def test_a_parameter_goes_to_the_systems_that_have_it(base: RunConfig) -> None:
 
 
 def test_the_scenarios_parameters_go_to_its_own_system(base: RunConfig) -> None:
-    for config in candidates(base, ["spo_join", "split_join"], {}).values():
+    for config in systems_by_label(base, ["spo_join", "split_join"], {}).values():
         expected = 3 if config.topology == "spo_join" else None
         assert config.parameters.get("po_join_pes") == expected
 
 
 def test_a_setting_that_makes_variants_one_leaves_one(base: RunConfig) -> None:
     settings = {"mutable": "hash", "immutable": "css_hash", "merge_threshold": "slide"}
-    variants = candidates(base, ["spo_join"], settings).values()
+    variants = systems_by_label(base, ["spo_join"], settings).values()
     parameters = {repr(sorted(config.parameters.items())) for config in variants}
     assert len(parameters) == len(variants)
-    assert len(variants) < len(candidates(base, ["spo_join"], {}))
+    assert len(variants) < len(systems_by_label(base, ["spo_join"], {}))
 
 
 def test_a_setting_that_means_nothing_is_refused(base: RunConfig) -> None:
     with pytest.raises(ConfigError, match="--set colour: no system compared here"):
-        candidates(base, [], {"colour": "red"})
+        systems_by_label(base, [], {"colour": "red"})
 
 
 def test_a_system_there_is_not_is_refused(base: RunConfig) -> None:
     with pytest.raises(TopologyError, match="no topology is called 'spojoin'"):
-        candidates(base, ["spojoin"], {})
+        systems_by_label(base, ["spojoin"], {})
 
 
 def test_bytes_held_count_each_array_once_and_views_as_what_they_are_views_of() -> None:
