@@ -23,16 +23,14 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from actors.feed import StreamFile
-from actors.hosting.inline import InlineHost
 from actors.source import NS_PER_S, Feeding
 from benchmarks.measure import Result, report
 from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
-from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
-from netsim.trace import Trace, trace_names
 from scenarios.planning.planner import MeasuredPlan, measured_costs
+from scenarios.rehearsal import run_inline
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
 from topologies.semijoins.costing import estimate_plan
 from topologies.semijoins.random_queries import FIELD_BYTES, QueryValues
@@ -182,19 +180,8 @@ def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[MeasuredPl
     plan = plan_of(setting.job.query, parameters)
     there, back = estimate_plan(statistics, plan).joins
     graph = semijoin.build(setting.job, parameters)
-    wiring = graph.wiring
     path = folder / "trace.parquet"
-    Kernel(
-        wiring=wiring,
-        placement=graph.placement,
-        network=network,
-        profile=setting.job.profile,
-        host=InlineHost(graph.specs, wiring, 0),
-        seed=0,
-        trace=Trace(trace_names(wiring), path),
-        collect=lambda results: None,
-        only_emit=graph.only_emit,
-    ).run()
+    run_inline(graph, setting.link, setting.job.profile, trace=path)
     steady_ns = np.array([_BEFORE_S, setting.seconds]) * NS_PER_S
     (both,) = measured_costs(path, graph, network, {"site"}, steady_ns)
     steady_s = setting.seconds - _BEFORE_S

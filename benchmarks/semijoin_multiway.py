@@ -20,16 +20,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
-from actors.hosting.inline import InlineHost
 from actors.results import Output
 from actors.source import NS_PER_S, Feeding
 from benchmarks.measure import Result, report
 from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
-from netsim.kernel import Kernel
-from netsim.network import PRESETS, full_mesh
-from netsim.trace import Trace, trace_names
+from netsim.network import PRESETS
+from scenarios.rehearsal import run_inline
 from topologies.semijoin import Semijoin, SemijoinParameters
 from topologies.topology import Job
 
@@ -86,7 +84,6 @@ def _simulated(files: tuple[StreamFile, ...], folder: Path, **plan: Any) -> tupl
     semijoin, query = Semijoin(), parse_query(_QUERY)
     job = Job(query=query, files=files, feeding=Feeding())
     graph = semijoin.build(job, SemijoinParameters(**plan))
-    wiring = graph.wiring
     found = 0
 
     def collect(outputs: list[Output]) -> None:
@@ -94,17 +91,8 @@ def _simulated(files: tuple[StreamFile, ...], folder: Path, **plan: Any) -> tupl
         found += sum(output.matches.total for output in outputs)
 
     start = time.process_time()
-    Kernel(
-        wiring=wiring,
-        placement=graph.placement,
-        network=full_mesh(_NAMES, PRESETS["rack"]),
-        profile=job.profile,
-        host=InlineHost(graph.specs, wiring, 0),
-        seed=0,
-        trace=Trace(trace_names(wiring), folder / "trace.parquet"),
-        collect=collect,
-        only_emit=graph.only_emit,
-    ).run()
+    trace = folder / "trace.parquet"
+    run_inline(graph, PRESETS["rack"], job.profile, trace=trace, collect=collect)
     return time.process_time() - start, found
 
 

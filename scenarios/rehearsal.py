@@ -29,14 +29,15 @@ from actors.hosting.inline import InlineHost
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowClause
-from netsim.cost import load_profile
+from netsim.cost import CostProfile, load_profile
 from netsim.kernel import Kernel
-from netsim.network import PRESETS, full_mesh
+from netsim.network import PRESETS, Link, full_mesh
 from netsim.trace import Trace, trace_names
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
 from scenarios.streams import raw_file
 from scenarios.tables import TableStream, prepare_tables
+from topologies.actor_graph import ActorGraph
 from topologies.topology import Job, Topology
 
 _ROWS = 96
@@ -54,18 +55,34 @@ def rehearse(topology: Topology[Any], parameters: Any, job: Job) -> None:
         feeding=_FEEDING,
     )
     graph = topology.build(small, topology.in_miniature(parameters))
+    run_inline(graph, PRESETS["same-host"], load_profile())
+
+
+def run_inline(
+    graph: ActorGraph,
+    link: Link,
+    profile: CostProfile,
+    *,
+    trace: Path | None = None,
+    collect: Callable[[list[Any]], None] = lambda results: None,
+) -> None:
+    """Run the actors of *graph* in this process, with *link* between any two of their sites.
+
+    The run is written to the file *trace*, if there is one; what actors emit is *collect*'s.
+    """
     wiring = graph.wiring
-    Kernel(
-        wiring=wiring,
-        placement=graph.placement,
-        network=full_mesh(dict.fromkeys(graph.placement.values()), PRESETS["same-host"]),
-        profile=load_profile(),
-        host=InlineHost(graph.specs, wiring, 0),
-        seed=0,
-        trace=Trace(trace_names(wiring)),
-        collect=lambda results: None,
-        only_emit=graph.only_emit,
-    ).run()
+    with Trace(trace_names(wiring), trace) as rows:
+        Kernel(
+            wiring=wiring,
+            placement=graph.placement,
+            network=full_mesh(dict.fromkeys(graph.placement.values()), link),
+            profile=profile,
+            host=InlineHost(graph.specs, wiring, 0),
+            seed=0,
+            trace=rows,
+            collect=collect,
+            only_emit=graph.only_emit,
+        ).run()
 
 
 @contextmanager

@@ -21,17 +21,15 @@ import numpy as np
 import pyarrow as pa
 
 from actors.feed import StreamTable
-from actors.hosting.inline import InlineHost
 from actors.results import Output
 from actors.source import NS_PER_S, Feeding
 from joins.batch import Schema
 from joins.matches import Matches
 from joins.queries.parser import parse_query
 from netsim.cost import CostProfile
-from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
-from netsim.trace import Trace, trace_names
 from scenarios.planning.planner import MeasuredPlan, measured_costs
+from scenarios.rehearsal import run_inline
 from topologies.semijoin import Semijoin, SemijoinParameters
 from topologies.semijoins.plans import JoinPlan
 from topologies.semijoins.statistics import JoinStatistics
@@ -135,7 +133,6 @@ class Executor:
         """Return what *plan* costs and finds."""
         parameters = replace(self.parameters, plan=plan.one_line)
         graph = Semijoin().build(self.job, parameters)
-        wiring = graph.wiring
         found: list[Matches] = []
 
         def collect(outputs: list[Output]) -> None:
@@ -143,18 +140,7 @@ class Executor:
 
         with TemporaryDirectory() as folder:
             path = Path(folder) / "trace.parquet"
-            with Trace(trace_names(wiring), path) as trace:
-                Kernel(
-                    wiring=wiring,
-                    placement=graph.placement,
-                    network=full_mesh(self.network.nodes, _AT_ONCE),
-                    profile=self.job.profile,
-                    host=InlineHost(graph.specs, wiring, 0),
-                    seed=0,
-                    trace=trace,
-                    collect=collect,
-                    only_emit=graph.only_emit,
-                ).run()
+            run_inline(graph, _AT_ONCE, self.job.profile, trace=path, collect=collect)
             edges_ns = (self.before_s + np.arange(self.seconds + 1)) * NS_PER_S
             costs = measured_costs(path, graph, self.network, {"site"}, edges_ns)
         return Executed(costs=tuple(costs), found=_by_tuple(found))
