@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from scenarios.engines.comparison import EngineComparison
 from scenarios.many_runs import RunResult
 from scenarios.measures import look_up
-from scenarios.report.picture import Picture, Spec, colour_of, number_axis, row_axis, short, tooltip
+from scenarios.report.picture import (
+    Picture,
+    Spec,
+    colour_of,
+    layer,
+    number_axis,
+    row_axis,
+    short,
+    tooltip,
+)
 
 _MEASURES = {
     "throughput_tps": "throughput, tuples/s",
@@ -102,19 +111,10 @@ def _bars(
                 "value": 0,
             },
         }
-        bar: Spec = {
-            "mark": {"type": "bar"},
-            "encoding": {
-                "x": x,
-                "color": colour_of("answer", colours),
-                "tooltip": tooltip(**{kind: kind, field: title, "answer": "answer"}),
-            },
-        }
-        value: Spec = {
-            "transform": [{"calculate": short(field), "as": "text"}],
-            "mark": {"type": "text", "align": "left", "dx": 3},
-            "encoding": {"x": x, "text": {"field": "text"}},
-        }
+        hover = tooltip(**{kind: kind, field: title, "answer": "answer"})
+        bar = layer("bar", x=x, color=colour_of("answer", colours), tooltip=hover)
+        text = {"calculate": short(field), "as": "text"}
+        value = layer("text", text, look={"align": "left", "dx": 3}, x=x, text="text")
         panels.append(
             {
                 "title": title,

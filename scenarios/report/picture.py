@@ -224,6 +224,18 @@ def tooltip(**titles: str) -> list[Spec]:
     return [{"field": name, "title": title} for name, title in titles.items()]
 
 
+def layer(mark: str, *transform: Spec, look: Spec | None = None, **encoding: Any) -> Spec:
+    """Return a layer of a panel: a mark for each row of the transformed data, of one *look*.
+
+    A channel's encoding that is a text is the name of a field.
+    """
+    channels = {
+        channel: {"field": of} if isinstance(of, str) else of for channel, of in encoding.items()
+    }
+    looking = {"type": mark} | (look or {})
+    return {"transform": list(transform), "mark": looking, "encoding": channels}
+
+
 def pictures_json(pictures: Mapping[str, Picture]) -> Markup:
     """Return pictures as the text of a script element of a page."""
     named = {name: picture.as_json() for name, picture in pictures.items()}

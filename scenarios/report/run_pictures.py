@@ -17,6 +17,7 @@ from scenarios.report.picture import (
     Picture,
     Spec,
     colour_of,
+    layer,
     number_axis,
     row_axis,
     time_axis,
@@ -155,16 +156,14 @@ def _shaded(picture: Picture, faults: Sequence[Mapping[str, Any]]) -> Picture:
     panels = []
     for panel in picture.panels:
         x: Spec = panel["layer"][0]["encoding"]["x"]
-        shade: Spec = {
-            "data": {"values": shown},
-            "mark": {"type": "rect", "color": "var(--muted)", "opacity": 0.25, "clip": True},
-            "encoding": {
-                "x": x | {"field": "fault_from_s"},
-                "x2": {"field": "fault_to_s"},
-                "tooltip": tooltip(fault="fault", fault_from_s="from, s", fault_to_s="to, s"),
-            },
-        }
-        panels.append(panel | {"layer": [shade, *panel["layer"]]})
+        shade = layer(
+            "rect",
+            look={"color": "var(--muted)", "opacity": 0.25, "clip": True},
+            x=x | {"field": "fault_from_s"},
+            x2="fault_to_s",
+            tooltip=tooltip(fault="fault", fault_from_s="from, s", fault_to_s="to, s"),
+        )
+        panels.append(panel | {"layer": [shade | {"data": {"values": shown}}, *panel["layer"]]})
     return replace(picture, panels=panels)
 
 
@@ -213,30 +212,17 @@ def _columns(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Columns:
 def stages_picture(data: Columns) -> Picture:
     """Return stacked bars of where the mean message spends its time, an operator a bar."""
     x = number_axis("mean_ms", "time of a message, mean (ms)")
-    stacked = {
-        "mark": {"type": "bar"},
-        "encoding": {
-            "x": x | {"stack": "zero"},
-            "color": colour_of("stage", _STAGE_COLOURS),
-            "order": {"field": "place"},
-            "tooltip": tooltip(
-                operator="operator", messages="messages", stage="stage", mean_ms="mean, ms"
-            ),
-        },
-    }
-    total = {
-        "transform": [
-            {
-                "aggregate": [{"op": "sum", "field": "mean_ms", "as": "total_ms"}],
-                "groupby": ["operator"],
-            }
-        ],
-        "mark": {"type": "text", "align": "left", "dx": 4},
-        "encoding": {
-            "x": x | {"field": "total_ms"},
-            "text": {"field": "total_ms", "format": ".3~g"},
-        },
-    }
+    hover = tooltip(operator="operator", messages="messages", stage="stage", mean_ms="mean, ms")
+    colour = colour_of("stage", _STAGE_COLOURS)
+    stacked = layer("bar", x=x | {"stack": "zero"}, color=colour, order="place", tooltip=hover)
+    summed = [{"op": "sum", "field": "mean_ms", "as": "total_ms"}]
+    total = layer(
+        "text",
+        {"aggregate": summed, "groupby": ["operator"]},
+        look={"align": "left", "dx": 4},
+        x=x | {"field": "total_ms"},
+        text={"field": "total_ms", "format": ".3~g"},
+    )
     rows = list(dict.fromkeys(map(str, data["operator"])))
     panel = {
         "transform": [{"calculate": f"indexof({list(STAGES)}, datum.stage)", "as": "place"}],
@@ -327,32 +313,22 @@ def _time_panel(
         **({"type": "log"} if wide else {"zero": True}),
     )
     y["axis"] |= {"minExtent": _AXIS, "maxExtent": _AXIS}
-    line: Spec = {
-        "transform": list(transform),
-        "mark": {"type": "line", "interpolate": "step", "clip": True},
-        "encoding": {"x": x, "y": y, "color": colour},
-    }
-    bins: Spec = {  # a line is not drawn to a bin whose neighbours have no value
-        "transform": list(transform),
-        "mark": {"type": "rule", "strokeWidth": 1.6, "clip": True},
-        "encoding": {
-            "x": x | {"field": "from_s"},
-            "x2": {"field": "to_s"},
-            "y": y,
-            "color": colour,
-        },
-    }
+    from_x = x | {"field": "from_s"}
+    look: Spec = {"interpolate": "step", "clip": True}
+    line = layer("line", *transform, look=look, x=x, y=y, color=colour)
+    look = {"strokeWidth": 1.6, "clip": True}
+    # A line is not drawn to a bin whose neighbours have no value.
+    bins = layer("rule", *transform, look=look, x=from_x, x2="to_s", y=y, color=colour)
     hover = tooltip(**{name: name.replace("_", ", ") for name in data})
+    look = {"clip": True, "opacity": 0}
     if "run" in data:
-        mark = {"type": "point", "clip": True, "filled": True, "opacity": 0, "size": 90}
-        encoding = {"x": x, "y": y, "tooltip": hover}
+        shown = layer("point", look=look | {"filled": True, "size": 90}, x=x, y=y, tooltip=hover)
     else:
-        mark = {"type": "rect", "clip": True, "opacity": 0}
-        encoding = {"x": x | {"field": "from_s"}, "x2": {"field": "to_s"}, "tooltip": hover}
+        shown = layer("rect", look=look, x=from_x, x2="to_s", tooltip=hover)
     return {
         "height": 120,
         "transform": [{"calculate": "(datum.from_s + datum.to_s) / 2", "as": "middle_s"}],
-        "layer": [line, bins, {"mark": mark, "encoding": encoding}],
+        "layer": [line, bins, shown],
     }
 
 
@@ -366,23 +342,23 @@ def _queues_picture(trace: TraceFigures, row_of: Mapping[str, str]) -> Picture:
     span_s = (0.0, float(trace.bins.edges_ns[-1]) / 1e9)
     edges_s = trace.bins.edges_ns / 1e9
     top = float(depth.max(initial=0.0)) or 1.0
-    cells = {
-        "mark": {"type": "rect", "color": "var(--red)", "clip": True},
-        "encoding": {
-            "x": time_axis("from_s", span_s, "time of the run"),
-            "x2": {"field": "to_s"},
-            "y": row_axis("inbox", rows),
-            "opacity": {
-                "field": "messages",
-                "type": "quantitative",
-                "scale": {"domain": [0, top], "range": [0.08, 1]},
-                "legend": None,
-            },
-            "tooltip": tooltip(
-                inbox="inbox", messages="messages waiting, mean", from_s="from, s", to_s="to, s"
-            ),
-        },
+    opacity = {
+        "field": "messages",
+        "type": "quantitative",
+        "scale": {"domain": [0, top], "range": [0.08, 1]},
+        "legend": None,
     }
+    cells = layer(
+        "rect",
+        look={"color": "var(--red)", "clip": True},
+        x=time_axis("from_s", span_s, "time of the run"),
+        x2="to_s",
+        y=row_axis("inbox", rows),
+        opacity=opacity,
+        tooltip=tooltip(
+            inbox="inbox", messages="messages waiting, mean", from_s="from, s", to_s="to, s"
+        ),
+    )
     return Picture(
         title="Heat map of queue depths over the time of the run",
         data={
@@ -415,31 +391,28 @@ def _messages_picture(report: Report, row_of: Mapping[str, str]) -> Picture:
         done_s="to, s",
     )
     x = time_axis("sent_s", span_s, "time of the run")
-    sent: Spec = {
-        "transform": [
-            {"calculate": "datum.tuples ? 'with tuples' : 'without tuples'", "as": "kind"}
-        ],
-        "mark": {"type": "rule", "clip": True, "strokeWidth": 1.2, "opacity": 0.7},
-        "encoding": {
-            "x": x,
-            "x2": {"field": "arrived_s"},
-            "y": row_axis("from", rows),
-            "y2": {"field": "to"},
-            "color": colour_of("kind", _MESSAGE_COLOURS),
-            "tooltip": hover,
-        },
-    }
-    served: Spec = {
-        "transform": [{"calculate": "'is served'", "as": "kind"}],
-        "mark": {"type": "rule", "clip": True, "strokeWidth": 6},
-        "encoding": {
-            "x": x | {"field": "started_s"},
-            "x2": {"field": "done_s"},
-            "y": row_axis("to", rows),
-            "color": colour_of("kind", _MESSAGE_COLOURS),
-            "tooltip": hover,
-        },
-    }
+    colour = colour_of("kind", _MESSAGE_COLOURS)
+    sent = layer(
+        "rule",
+        {"calculate": "datum.tuples ? 'with tuples' : 'without tuples'", "as": "kind"},
+        look={"clip": True, "strokeWidth": 1.2, "opacity": 0.7},
+        x=x,
+        x2="arrived_s",
+        y=row_axis("from", rows),
+        y2="to",
+        color=colour,
+        tooltip=hover,
+    )
+    served = layer(
+        "rule",
+        {"calculate": "'is served'", "as": "kind"},
+        look={"clip": True, "strokeWidth": 6},
+        x=x | {"field": "started_s"},
+        x2="done_s",
+        y=row_axis("to", rows),
+        color=colour,
+        tooltip=hover,
+    )
     return Picture(
         title="Space-time diagram of messages between actors",
         data=data,
@@ -472,7 +445,7 @@ def load_picture(data: Columns, runs: Mapping[str, str] | None = None) -> Pictur
     written = "datum.value > 1 ? '' : datum.label"  # right of it is room for text
     share["axis"] = {"format": ".3~p", "labelExpr": written, "tickCount": 6, "grid": True}
     row = row_axis("operator", operators)
-    weighted = [
+    weighted: list[Spec] = [
         {"calculate": "datum.busy * datum.pes", "as": "sum"},
         {
             "aggregate": [
@@ -490,20 +463,13 @@ def load_picture(data: Columns, runs: Mapping[str, str] | None = None) -> Pictur
         },
     ]
     hover = tooltip(pe="PE", operator="operator", busy="busy")
-    dots: Spec = {
-        "mark": {"type": "circle", "opacity": 0.7, "size": 70},
-        "encoding": {"x": share, "color": colour, "tooltip": hover},
-    }
-    means: Spec = {
-        "transform": weighted,
-        "mark": {"type": "tick", "thickness": 2, "size": 18, "color": "var(--ink)"},
-        "encoding": {"x": share | {"field": "mean"}, "tooltip": tooltip(mean="mean", skew="skew")},
-    }
-    skews: Spec = {
-        "transform": weighted,
-        "mark": {"type": "text", "align": "left", "dx": 10},
-        "encoding": {"x": share | {"field": "most"}, "text": {"field": "skew"}},
-    }
+    look: Spec = {"opacity": 0.7, "size": 70}
+    dots = layer("circle", look=look, x=share, color=colour, tooltip=hover)
+    look = {"thickness": 2, "size": 18, "color": "var(--ink)"}
+    hover = tooltip(mean="mean", skew="skew")
+    means = layer("tick", *weighted, look=look, x=share | {"field": "mean"}, tooltip=hover)
+    look = {"align": "left", "dx": 10}
+    skews = layer("text", *weighted, look=look, x=share | {"field": "most"}, text="skew")
     return Picture(
         title="How busy each processing element was",
         data=data,

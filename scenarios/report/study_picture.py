@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scenarios.report.colours import SERIES
-from scenarios.report.picture import Picture, Spec, colour_of, number_axis, tooltip
+from scenarios.report.picture import Picture, Spec, colour_of, layer, number_axis, tooltip
 from scenarios.study.findings import Findings
 from scenarios.study.kinds import KIND_WORDS, Kind
 from scenarios.study.study import Chart, Curve, Study
@@ -190,26 +190,16 @@ def _panel(chart: Chart, rows: Sequence[tuple[Any, ...]], variants: Sequence[str
     ink: Spec = {"color": {"value": "var(--ink)"}} if chart.axis.categories else {}
     reaching = [row for row in data if row["low"] is not None and row["high"] > row["low"]]
     if reaching:
-        marks.append(
-            {
-                "transform": [
-                    {"filter": "datum.high > datum.low"},
-                    *([{"calculate": f"max(datum.low, {least / 2})", "as": "low"}] if log else []),
-                ],
-                "mark": {"type": "rule", "strokeWidth": 1.2},
-                "encoding": {"y": y | {"field": "low"}, "y2": {"field": "high"}, **ink},
-            }
-        )
+        reach = [{"filter": "datum.high > datum.low"}]
+        if log:
+            reach.append({"calculate": f"max(datum.low, {least / 2})", "as": "low"})
+        low = y | {"field": "low"}
+        marks.append(layer("rule", *reach, look={"strokeWidth": 1.2}, y=low, y2="high", **ink))
     far = (least / _PAPER_MOST, most * _PAPER_MOST)
     if any(row["paper"] is not None and far[0] <= row["paper"] <= far[1] for row in data):
-        near = f"datum.paper >= {far[0]} && datum.paper <= {far[1]}"
-        marks.append(
-            {
-                "transform": [{"filter": f"isValid(datum.paper) && {near}"}],
-                "mark": {"type": "text", "text": "×", "fontSize": 15, "fontWeight": "bold"},
-                "encoding": {"y": y | {"field": "paper"}, **ink},
-            }
-        )
+        near = f"isValid(datum.paper) && datum.paper >= {far[0]} && datum.paper <= {far[1]}"
+        look = {"text": "×", "fontSize": 15, "fontWeight": "bold"}
+        marks.append(layer("text", {"filter": near}, look=look, y=y | {"field": "paper"}, **ink))
     return {
         "transform": [{"filter": f"datum.panel == {rows[0][0]!r}"}],
         "encoding": encoding,
@@ -251,12 +241,14 @@ def _bars(y: Spec) -> list[Spec]:
         ],
         "value": 1.0,
     }
-    missing: Spec = {
-        "transform": [{"filter": "!isValid(datum.value)"}],
-        "mark": {"type": "text", "text": "–", "baseline": "bottom"},
-        "encoding": {"y": {"datum": 0}, "color": {"value": "var(--ink)"}},
-    }
-    return [{"mark": "bar", "encoding": {"y": y, "fillOpacity": paler}}, missing]
+    missing = layer(
+        "text",
+        {"filter": "!isValid(datum.value)"},
+        look={"text": "–", "baseline": "bottom"},
+        y={"datum": 0},
+        color={"value": "var(--ink)"},
+    )
+    return [layer("bar", y=y, fillOpacity=paler), missing]
 
 
 def _lines(
@@ -284,23 +276,16 @@ def _lines(
                     | {"y": start["value"], "to_y": end["value"]}
                     | {"dash": [float(one) for one in dash], "offset": float(-place * _DASH)}
                 )
-    lines: Spec = {
-        "data": {"values": drawn},
-        "transform": [],
-        "mark": {
-            "type": "rule",
-            "strokeWidth": 2,
-            "strokeDash": {"expr": "datum.dash"},
-            "strokeDashOffset": {"expr": "datum.offset"},
-        },
-        "encoding": {
-            "x": x | {"field": "x"},
-            "x2": {"field": "to_x"},
-            "y": y | {"field": "y"},
-            "y2": {"field": "to_y"},
-            "tooltip": {"field": "variant"},
-        },
-    }
+    turns = {"strokeDash": {"expr": "datum.dash"}, "strokeDashOffset": {"expr": "datum.offset"}}
+    lines = layer(
+        "rule",
+        look={"strokeWidth": 2} | turns,
+        x=x | {"field": "x"},
+        x2="to_x",
+        y=y | {"field": "y"},
+        y2="to_y",
+        tooltip="variant",
+    )
     count = len(variants)
     shape: Spec = {
         "field": "variant",
@@ -320,20 +305,10 @@ def _lines(
         },
         "legend": None,
     }
-    fill: Spec = {
-        "condition": {"test": "datum.kind == 'measured'", "value": "var(--paper)"},
-        "field": "variant",
-        "scale": {
-            "domain": list(variants),
-            "range": [f"var(--{colour})" for colour in _colours(variants).values()],
-        },
-        "legend": None,
-    }
-    markers: Spec = {
-        "mark": {"type": "point", "opacity": 1},
-        "encoding": {"y": y, "shape": shape, "size": size, "fill": fill},
-    }
-    return [lines, markers]
+    measured = {"test": "datum.kind == 'measured'", "value": "var(--paper)"}
+    fill = colour_of("variant", _colours(variants)) | {"condition": measured}
+    markers = layer("point", look={"opacity": 1}, y=y, shape=shape, size=size, fill=fill)
+    return [lines | {"data": {"values": drawn}}, markers]
 
 
 class Turns(NamedTuple):

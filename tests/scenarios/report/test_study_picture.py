@@ -162,7 +162,7 @@ def test_lines_coincide_on_a_stretch_if_they_do_at_both_ends() -> None:
 def test_categories_are_bars_as_long_as_their_values(tmp_path: Path) -> None:
     picture = drawn(tmp_path, [[1, 20, 3000], [2, None, 1]], "categories = true")
     bars, missing, *others = layers(picture)
-    assert bars["mark"] == "bar"
+    assert bars["mark"]["type"] == "bar"
     assert not others
     assert bars["encoding"]["y"]["scale"] == {"zero": True}
     assert picture.data["value"] == (1.0, 20.0, 3000.0, 2.0, None, 1.0)
