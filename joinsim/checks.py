@@ -77,27 +77,32 @@ def check_topology(topology: Named, *, examples: int = 25) -> Iterator[Check]:
     ['parameters are documented and hide no key', 'its graph can be built']
     """
     system = find_topology(topology)
+
+    def on_worlds(
+        name: str, body: OnWorld, examples: int = examples, *, exact: bool = False
+    ) -> Check:
+        return Check(name, partial(_on_worlds, system, body, examples, exact=exact))
+
     yield Check("parameters are documented and hide no key", partial(_parameters, system))
     yield Check("its graph can be built", partial(_graph, system))
     yield Check("its actors can be built and restored", partial(_actors, system))
-    yield Check("no actors wait for room at each other", partial(_circles, system, examples))
+    yield on_worlds("no actors wait for room at each other", _circles)
     if system.exact:
-        yield Check("its answer is exactly right", partial(_exact, system, examples))
-    yield Check(
-        "listing pairs changes nothing, and lists the pairs counted",
-        partial(_pairs, system, examples),
-    )
-    yield Check(
+        yield on_worlds("its answer is exactly right", _exact, exact=True)
+    yield on_worlds("listing pairs changes nothing, and lists the pairs counted", _pairs)
+    yield on_worlds(
         "what it stores is bounded by its windows, not by its streams",
-        partial(_bounded, system, max(1, examples // 10)),
+        _bounded,
+        max(1, examples // 10),
+        exact=True,
     )
-    yield Check(
+    yield on_worlds(
         "actors restored from their snapshots at every message change nothing",
-        partial(_hardship, system, examples, RestoringHost),
+        partial(_hardship, RestoringHost),
     )
-    yield Check(
+    yield on_worlds(
         "messages that are shipped, and cannot be written to, change nothing",
-        partial(_hardship, system, examples, ShippingHost),
+        partial(_hardship, ShippingHost),
     )
 
 
@@ -132,25 +137,21 @@ def _actors(topology: Topology[Any]) -> None:
             spec.build().restore(state.load(path))
 
 
-def _circles(topology: Topology[Any], examples: int) -> None:
+def _circles(topology: Topology[Any], world: World, folder: Path) -> None:
     """Look for channels that go round in a circle: a run could come to a standstill in them."""
-
-    def check(world: World, folder: Path) -> None:
-        graph = world.plan(folder, topology=topology).graph(pairs=False)
-        need_room = nx.DiGraph()
-        need_room.add_edges_from(
-            (sender, receiver)
-            for sender, receiver, port in graph.edges(data="port")
-            if port != FEEDBACK and sender != receiver
+    graph = world.plan(folder, topology=topology).graph(pairs=False)
+    need_room = nx.DiGraph()
+    need_room.add_edges_from(
+        (sender, receiver)
+        for sender, receiver, port in graph.edges(data="port")
+        if port != FEEDBACK and sender != receiver
+    )
+    if not nx.is_directed_acyclic_graph(need_room):
+        circle = [sender for sender, _ in nx.find_cycle(need_room)]
+        raise AssertionError(
+            f"messages go round {' -> '.join([*circle, circle[0]])}, where each may wait for "
+            "room at the next: let one of them answer on FEEDBACK"
         )
-        if not nx.is_directed_acyclic_graph(need_room):
-            circle = [sender for sender, _ in nx.find_cycle(need_room)]
-            raise AssertionError(
-                f"messages go round {' -> '.join([*circle, circle[0]])}, where each may wait for "
-                "room at the next: let one of them answer on FEEDBACK"
-            )
-
-    _on_worlds(topology, examples, check)
 
 
 _TRIES = 100
@@ -161,14 +162,12 @@ _HARDENED_MESSAGES = 1_000
 """Messages of a world at the most that is run the hard way too, which takes ms for each."""
 
 
-def _on_worlds(
-    topology: Topology[Any],
-    examples: int,
-    body: Callable[[World, Path], None],
-    *,
-    exact: bool = False,
-) -> None:
-    """Run *body* on so many worlds of *topology*, each with an empty folder.
+OnWorld = Callable[[Topology[Any], World, Path], None]
+"""What a check does on a world of a topology, in an empty folder."""
+
+
+def _on_worlds(topology: Topology[Any], body: OnWorld, examples: int, *, exact: bool) -> None:
+    """Run *body* on so many worlds of *topology*.
 
     Raise :exc:`AssertionError` with the smallest world found on which it raises as it did.
     """
@@ -176,7 +175,7 @@ def _on_worlds(
     def outcome(world: World) -> Exception | None:
         with TemporaryDirectory() as folder:
             try:
-                body(world, Path(folder))
+                body(topology, world, Path(folder))
             except Exception as error:
                 return error
         return None
@@ -191,28 +190,22 @@ def _on_worlds(
         raise AssertionError(f"{type(error).__name__}: {error}\nin the world\n{shown}") from error
 
 
-def _exact(topology: Topology[Any], examples: int) -> None:
-    def check(world: World, folder: Path) -> None:
-        report = world.run(folder, topology=topology)
-        assert report.verdict.exact, report.verdict
-        assert failure_of(report) is None
-
-    _on_worlds(topology, examples, check, exact=True)
+def _exact(topology: Topology[Any], world: World, folder: Path) -> None:
+    report = world.run(folder, topology=topology)
+    assert report.verdict.exact, report.verdict
+    assert failure_of(report) is None
 
 
-def _pairs(topology: Topology[Any], examples: int) -> None:
-    def check(world: World, folder: Path) -> None:
-        counted = world.run(folder, topology=topology)
-        listed = world.run(folder, topology=topology, pairs=True)
-        assert counted.outcome.digest == listed.outcome.digest
-        assert pq.read_table(folder / "results.parquet").num_rows == counted.verdict.produced
-        # Only the listed run's pairs are read back from disk.
-        without = [replace(run.verdict, checks=[]) for run in (counted, listed)]
-        assert without[0] == without[1]
-        found = [check.passed for check in listed.verdict.checks if check.name == "pairs"]
-        assert found == [True], listed.verdict.checks
-
-    _on_worlds(topology, examples, check)
+def _pairs(topology: Topology[Any], world: World, folder: Path) -> None:
+    counted = world.run(folder, topology=topology)
+    listed = world.run(folder, topology=topology, pairs=True)
+    assert counted.outcome.digest == listed.outcome.digest
+    assert pq.read_table(folder / "results.parquet").num_rows == counted.verdict.produced
+    # Only the listed run's pairs are read back from disk.
+    without = [replace(run.verdict, checks=[]) for run in (counted, listed)]
+    assert without[0] == without[1]
+    found = [check.passed for check in listed.verdict.checks if check.name == "pairs"]
+    assert found == [True], listed.verdict.checks
 
 
 _SHORT, _LONG = 600, 2_400
@@ -224,20 +217,17 @@ _LENGTHENED_MESSAGES = 20_000
 """Messages of a short run at the most, for a longer one to be tried too."""
 
 
-def _bounded(topology: Topology[Any], examples: int) -> None:
-    def check(world: World, folder: Path) -> None:
-        short = _steady(world, _SHORT).run(folder, topology=topology, inline_host=PeakHost)
-        if short.outcome.messages > _LENGTHENED_MESSAGES:
-            return
-        long = _steady(world, _LONG).run(folder, topology=topology, inline_host=PeakHost)
-        for name, nbytes in long.state_bytes.items():
-            before = short.state_bytes[name]
-            assert nbytes <= max(_SLACK_BYTES, _GROWTH * before), (
-                f"{name} stores up to {before:,} bytes while it receives {_SHORT} tuples of each "
-                f"stream, and up to {nbytes:,} bytes while it receives {_LONG}"
-            )
-
-    _on_worlds(topology, examples, check, exact=True)
+def _bounded(topology: Topology[Any], world: World, folder: Path) -> None:
+    short = _steady(world, _SHORT).run(folder, topology=topology, inline_host=PeakHost)
+    if short.outcome.messages > _LENGTHENED_MESSAGES:
+        return
+    long = _steady(world, _LONG).run(folder, topology=topology, inline_host=PeakHost)
+    for name, nbytes in long.state_bytes.items():
+        before = short.state_bytes[name]
+        assert nbytes <= max(_SLACK_BYTES, _GROWTH * before), (
+            f"{name} stores up to {before:,} bytes while it receives {_SHORT} tuples of each "
+            f"stream, and up to {nbytes:,} bytes while it receives {_LONG}"
+        )
 
 
 def _steady(world: World, rows: int) -> World:
@@ -261,16 +251,13 @@ def _steady(world: World, rows: int) -> World:
     )
 
 
-def _hardship(topology: Topology[Any], examples: int, host: type[InlineHost]) -> None:
-    def check(world: World, folder: Path) -> None:
-        plain = world.run(folder, topology=topology)
-        if plain.outcome.messages > _HARDENED_MESSAGES:
-            return
-        hardened = world.run(folder, topology=topology, inline_host=host)
-        assert hardened.outcome == plain.outcome
-        assert hardened.verdict == plain.verdict
-
-    _on_worlds(topology, examples, check)
+def _hardship(host: type[InlineHost], topology: Topology[Any], world: World, folder: Path) -> None:
+    plain = world.run(folder, topology=topology)
+    if plain.outcome.messages > _HARDENED_MESSAGES:
+        return
+    hardened = world.run(folder, topology=topology, inline_host=host)
+    assert hardened.outcome == plain.outcome
+    assert hardened.verdict == plain.verdict
 
 
 _LOOK_EVERY = 7
