@@ -76,6 +76,23 @@ def test_profiles_in_which_something_is_free_differ_from_others_in_that_alone() 
     )
 
 
+def test_profiles_in_which_something_costs_more_differ_from_others_in_that_alone() -> None:
+    default, threads = load_profile("default"), load_profile("multicore")
+    merge = default.structures["order_arrays.permutation"]
+    slow = {"order_arrays.permutation": replace(merge, call_ps=100_000_000_000)}
+    assert load_profile("slow_merges") == replace(
+        default, name="slow_merges", structures={**default.structures, **slow}
+    )
+    join = threads.structures["interval_join.join"]
+    unit_ps = list(join.unit_ps)
+    unit_ps[COUNTERS.index("matches")] = 30_000
+    match_percents = (100,) * len(join.sizes)
+    dear = replace(join, unit_ps=tuple(unit_ps), match_percents=match_percents)
+    assert load_profile("priced_pairs") == replace(
+        threads, name="priced_pairs", structures={**threads.structures, "interval_join.join": dear}
+    )
+
+
 def test_a_price_of_calls_that_is_none_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "free.toml"
     text = (PROFILES / "free_calls.toml").read_text()
