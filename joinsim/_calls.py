@@ -236,13 +236,14 @@ def compare_engines(
 ) -> EngineComparison:
     """Run a query on real engines over the same data, by the clock, and rank them.
 
-    Other parameters are those of `run`; *topology* is the one that engines run which run joinsim's
-    operators.
+    Other parameters are those of `run`; *topology* is for the engines that run joinsim's operators.
 
     Parameters
     ----------
-    engines, limit_s
-        As of `Scenario.compare_engines`.
+    engines
+        Their names, in a list or with commas between, or ``all``.
+    limit_s
+        Seconds after which an engine is stopped.
     pairs
         Whether each engine writes all pairs to files, or counts them.
 

@@ -77,7 +77,7 @@ class _RayProcess:
         # misses another has no error of its own: that one has, or the driver is done.
         with self._mesh, suppress(MemberLostError):
             server(self._mesh, *arguments)
-        gc.collect()
+        gc.collect()  # what this run left, before the next one's clock starts
 
     def _leave_when_alone(self, head: ClusterHead) -> None:
         head.wait_until_alone(lambda: self._mesh is not None and self._mesh.has(self._mesh.driver))

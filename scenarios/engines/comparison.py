@@ -28,7 +28,7 @@ IN_THE_CLOCK = (
     "Wall time is from the prepared files to results that are counted, or on disk where pairs are "
     "written, all in between and the first trigger included. An engine's own start is a column of "
     "its own, and its answer is checked when the clock has stopped. Each engine runs once, in a "
-    "process of its own, on all cores; steady leaves out the first trigger."
+    "process of its own, on all cores; steady leaves out the first trigger, and needs a second one."
 )
 """What the figures of engines mean, for readers of them."""
 

@@ -28,8 +28,8 @@ from joins.matches import Matches
 from joins.queries.parser import parse_query
 from netsim.cost import CostProfile
 from netsim.network import Latency, Link, full_mesh
+from scenarios.graph_run import run_inline
 from scenarios.planning.planner import MeasuredPlan, measured_costs
-from scenarios.rehearsal import run_inline
 from topologies.semijoin import Semijoin, SemijoinParameters
 from topologies.semijoins.plans import JoinPlan
 from topologies.semijoins.statistics import JoinStatistics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from contextlib import suppress
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.inline import InlineHost
-from actors.hosting.mesh import MemberLostError
+from actors.hosting.mesh import MemberLostError, Mesh
 from actors.hosting.process_host import ProcessHost, Shard, read_answer
 from actors.hosting.processes import EACH, label_processes, pack
 from actors.hosting.ray_cluster import ray
@@ -101,6 +102,22 @@ def test_processes_serve_one_run_after_another(ray_running: None, tmp_path: Path
     other = pids_of_a_run(1)
     assert not set(other) & set(first)
     assert pids_of_a_run(1, reuse=False) != other
+
+
+def send_exempt_objects(mesh: Mesh) -> None:
+    mesh.send(mesh.driver, gc.get_freeze_count())
+    with suppress(MemberLostError):
+        mesh.receive()  # until the driver leaves
+
+
+def test_garbage_collection_in_a_run_passes_over_what_was_loaded_before_it(
+    ray_running: None,
+) -> None:
+    with RayProcesses(labels(1)) as processes:
+        processes.serve(send_exempt_objects)
+        received = processes.receive(60)
+        assert received is not None
+        assert received[1] > 10_000
 
 
 def test_processes_of_a_run_that_failed_serve_no_other(ray_running: None) -> None:
