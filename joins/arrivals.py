@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from joins.batch import Batch
-from joins.machine.compiling import kernel
+from joins.machine.compiling import kernel, read_only
 from joins.state import storable
 
 
@@ -64,6 +64,7 @@ def merged_places(times: Sequence[np.ndarray], rows: int) -> list[np.ndarray]:
     order; so are the places.
     """
     places = []
+    times = [read_only(column) for column in times]
     for stream, column in enumerate(times):
         place = np.arange(min(rows, len(column)))
         for other, others in enumerate(times):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joins.machine.compiling import kernel, part_of
+from joins.machine.compiling import kernel, part_of, read_only
 
 INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -50,7 +50,7 @@ def partition(ids: np.ndarray, parts: int) -> np.ndarray:
     if parts == 1:
         return np.zeros(len(ids), np.int64)
     places = np.empty(len(ids), np.int64)
-    _partition(ids, np.uint64(parts), places)
+    _partition(read_only(ids), np.uint64(parts), places)
     return places
 
 

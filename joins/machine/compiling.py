@@ -24,6 +24,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
+import numpy as np
 from numba import njit, types
 from numba.core.caching import (
     Cache,
@@ -55,6 +56,17 @@ def kernel(function: F) -> F:
     the many arrays of a tree that made it three times as slow.
     """
     return _compiled(function, nogil=True, _nrt=False)
+
+
+def read_only(column: np.ndarray) -> np.ndarray:
+    """Return a view of *column* that nothing can be written through.
+
+    A kernel that only reads it then has one machine code, whoever else may write to the column;
+    numba loads another for every mix of writable and read-only arguments.
+    """
+    view = column.view()
+    view.flags.writeable = False
+    return view
 
 
 def inlined(function: F) -> F:

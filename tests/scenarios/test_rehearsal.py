@@ -3,15 +3,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from joins.machine.compiling import CACHE_VARIABLE
 from joins.queries.parser import parse_query
 from scenarios import scenario_files
 from scenarios.config import RunConfig
-from scenarios.rehearsal import _first_rows, rehearsing_ahead
+from scenarios.plan import make_plan
+from scenarios.process_pool import run_alone
+from scenarios.rehearsal import _first_rows, rehearse, rehearsing_ahead
+from scenarios.run import simulate
 from scenarios.streams import PREPARED_VARIABLE, prepare_streams
+from scenarios.tables import prepare_tables
 from tests.spark_bridge.helpers import write_csv, write_parquet
 
 QUERY = (
@@ -70,6 +76,36 @@ def test_another_process_stores_kernels_and_the_script_of_reports_meanwhile(
     assert waits
     assert list(tmp_path.glob("kernels/*/*.nbc"))
     assert list(tmp_path.glob("kernels/vega-*.js"))
+
+
+def loaded_in_a_run(topology: str, folder: Path) -> list[str]:
+    """Return the functions whose machine code a run made or read after its rehearsal."""
+    keys = np.arange(1_000) % 7
+    table = {"ts": np.arange(1_000) * 10**8, "id": keys, "price": keys * 1.5, "paid": keys * 1.4}
+    config = scenario_files.build(
+        {"name": "loads", "query": QUERY, "topology": topology, "streams": [{"table": "t"}] * 2},
+        where="test",
+    )
+    query = parse_query(QUERY)
+    plan = make_plan(config, prepare=lambda *_: prepare_tables(query, [table, table], [None, None]))
+    loaded: list[str] = []
+
+    def compile_(self: Dispatcher, signature: Any, compiled: Any = Dispatcher.compile) -> Any:
+        loaded.append(self.py_func.__name__)
+        return compiled(self, signature)
+
+    rehearse(*plan.rehearsal)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Dispatcher, "compile", compile_)
+        patched.setattr("actors.feed._READ_ROWS", 300)  # several blocks, of which some are joined
+        simulate(plan, folder, pairs=True)
+    return loaded
+
+
+@pytest.mark.parametrize("topology", ["hash_join", "spo_join"])
+def test_a_rehearsal_leaves_no_kernel_to_load(topology: str, tmp_path: Path) -> None:
+    # In another process: this one may have them all.
+    assert run_alone(loaded_in_a_run, topology, tmp_path)[0] == []
 
 
 def test_a_run_that_is_interrupted_meanwhile_does_not_wait(tmp_path: Path) -> None:
