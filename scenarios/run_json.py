@@ -89,7 +89,7 @@ def collectors(report: Report) -> dict[str, float | None]:
     on average and ``longest_ms`` at the most; ``backward_watermarks`` were ignored.
     """
     path = collectors_path(report.directory)
-    rows = pq.read_table(path) if path.is_file() else COLLECTORS_SCHEMA.empty_table()
+    rows = pq.read_table(path) if path.exists() else COLLECTORS_SCHEMA.empty_table()
     most, tuples, waited_ns, longest_ns, backward = (
         rows[name].to_numpy()
         for name in ("most_tuples", "tuples", "waited_ns", "longest_ns", "backward")

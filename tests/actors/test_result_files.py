@@ -92,7 +92,7 @@ def write_part(destination: Destination, process: int, outputs: list[Any]) -> No
 
 @pytest.mark.parametrize("far", [False, True], ids=["on this machine", "on another"])
 def test_parts_of_several_processes_are_one_result(tmp_path: Path, far: bool) -> None:
-    """Parts where several have rows, one file where one has; late tuples in one file always."""
+    """Parts where several have rows, one file where one has."""
     destination = Destination.make(tmp_path, streams=STREAMS, actors=["pe.0", "pe.1"], pairs=True)
     if far:
         (Path(destination.folder) / destination.mark).unlink()
@@ -104,6 +104,7 @@ def test_parts_of_several_processes_are_one_result(tmp_path: Path, far: bool) ->
     assert len(part_files(tmp_path / "results.parquet")) == 2
     assert sorted(written(tmp_path / "probes-0.parquet", "probe_id")) == list(range(30_005))
     assert (tmp_path / "probes-1.parquet").is_file()
+    assert (tmp_path / "collectors.parquet").is_file()
     assert written(tmp_path / "late.parquet", "id") == [4, 4]
     names = ["collectors", "late", "probes-0", "probes-1", "results"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{n}.parquet" for n in names]

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.result_files import (
@@ -26,7 +25,6 @@ from actors.result_files import (
     pairs_path,
     summary_path,
 )
-from actors.whole_files import WholeTable
 from joins.state import storable
 
 _FOLDER = ".parts"
@@ -140,26 +138,22 @@ def put_together(destination: Destination) -> None:
     """Move all parts to where a run's files are.
 
     A file of which one process alone has rows is that process's; one of which several have is a
-    folder of theirs, but for the small ones, whose rows come together in one file.
+    folder of theirs.
     """
     folder = Path(destination.folder)
     directory = folder.parent
     parts = sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda p: int(p.name))
-    small = [late_path(directory), collectors_path(directory)]
-    large = [summary_path(directory, stream) for stream in range(len(destination.streams))]
+    paths = [late_path(directory), collectors_path(directory)]
+    paths += [summary_path(directory, stream) for stream in range(len(destination.streams))]
     if destination.pairs:
-        large.append(pairs_path(directory))
-    for path in (*small, *large):
+        paths.append(pairs_path(directory))
+    for path in paths:
         files = [part / path.name for part in parts]
         filled = [file for file in files if pq.read_metadata(file).num_rows] or files[:1]
         if len(filled) == 1:
             filled[0].replace(path)
-        elif path in small:
-            table = pa.concat_tables(map(pq.read_table, filled))
-            with WholeTable(path, table.schema) as whole:
-                whole.write(table)
-        else:
-            path.mkdir()
-            for number, file in enumerate(filled):
-                file.replace(path / f"part-{number}.parquet")
+            continue
+        path.mkdir()
+        for number, file in enumerate(filled):
+            file.replace(path / f"part-{number}.parquet")
     shutil.rmtree(folder)
