@@ -17,7 +17,7 @@ import numpy as np
 
 from actors.hosting.inline import Clock, InlineHost
 from actors.hosting.journal import JournalHost
-from actors.hosting.live.parts import Destination, Piece, put_together, receive_piece
+from actors.hosting.live.parts import Destination, put_together, receive_piece
 from actors.hosting.live.post import Measured
 from actors.hosting.live.recovery import RecoveringRun
 from actors.hosting.live.run import LiveRun, LiveSystem
@@ -357,12 +357,12 @@ def _live_system(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Liv
 def _write_down(run: LiveRun, graph: ActorGraph, directory: Path, destination: Destination) -> None:
     """Fetch what the processes wrote down: the trace process by process, and files of results."""
     with Trace(trace_names(graph.wiring), directory / "trace.parquet") as trace:
-        for entry in run.entries():
-            if isinstance(entry, np.ndarray):
-                _record(trace, entry)
-            elif isinstance(entry, Piece):
-                receive_piece(entry, destination)
+        for rows in run.entries():
+            assert isinstance(rows, np.ndarray)  # results are in files
+            _record(trace, rows)
         trace.close()
+    for piece in run.pieces():
+        receive_piece(piece, destination)
     put_together(destination)
 
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from itertools import chain
 from typing import Any
 
 from actors.hosting.inline import Cell
@@ -359,15 +358,22 @@ class LiveRun:
             tally.add(*self._next())
         return tally.measured
 
-    def entries(self) -> Iterator[Entry | Piece]:
-        """Return what all processes wrote down, process by process.
+    def entries(self) -> Iterator[Entry]:
+        """Return what all processes wrote down, process by process."""
+        return self._fetched()
 
-        Then all files are where the destination has them, but those whose pieces are returned.
+    def pieces(self) -> Iterator[Piece]:
+        """Return the files that the destination does not see, after all `entries`.
+
+        When all have come, the other files are whole, and on their disk.
         """
+        return self._fetched()
+
+    def _fetched(self) -> Iterator[Any]:
         for process in range(self._processes.count):
             self._processes.send(process, None)
-            while (entry := self._next()[1]) is not None:
-                yield entry
+            while (fetched := self._next()[1]) is not None:
+                yield fetched
                 self._processes.send(process, None)
 
     def _next(self) -> tuple[int, Any]:
@@ -422,7 +428,7 @@ def serve(mesh: Mesh, system: LiveSystem, destination: Destination | None) -> No
 
     The driver is sent a None when the actors are built, and sends when the run began; it is sent
     `Progress` now and then and `Measured` at the end, and then asks for the journal entry by entry,
-    and for files that it does not see; None is behind the last.
+    and for files that it does not see; None is behind the last of each.
     """
     seats = system.seats(mesh.member)
     with Part(destination, mesh.member) if destination else nullcontext() as part:
@@ -437,12 +443,13 @@ def serve(mesh: Mesh, system: LiveSystem, destination: Destination | None) -> No
             shard.open_bundle(process, bundle)
         mesh.send(mesh.driver, shard.run())
         if part:
-            part.results.publish()  # while others' entries are fetched
-        for entry in chain(journal.entries(), part.pieces() if part else ()):
+            part.results.publish()  # while entries are fetched
+        for written in (journal.entries(), *([part.pieces()] if part else [])):
+            for entry in written:
+                from_driver(mesh, early)
+                mesh.send(mesh.driver, entry)
             from_driver(mesh, early)
-            mesh.send(mesh.driver, entry)
-        from_driver(mesh, early)
-        mesh.send(mesh.driver, None)
+            mesh.send(mesh.driver, None)
         from_driver(mesh, early)
 
 
