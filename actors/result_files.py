@@ -92,12 +92,8 @@ _GROUP_ROWS = 65_536
 _WHOLE_ROWS = 8_192
 """Columns of so many rows are written as they are; fewer are copied together with others."""
 
-_REPEATING = ("probe_stream", "sender", "stream")
-"""Columns of few values: a dictionary of these takes next to nothing."""
-
 _RANDOM = ("fingerprint",)
-"""Columns that nothing makes shorter. All others differ little from row to row: their differences
-take a tenth of the room, and no longer to write than the values themselves."""
+"""Columns that nothing makes shorter."""
 
 _PIECES_WAITING = 4
 """Pieces that wait for the thread at the most."""
@@ -111,21 +107,23 @@ class _Columns:
     grow with the number of results. There is a set of them for each piece that may wait, and one
     that is filled meanwhile: results come in bursts.
 
-    Nothing is compressed: that took twice as long as all else that writing does. Without nulls and
-    statistics, but those of *ordered* columns, which readers go by, it takes another third less.
+    All first bytes of a column's numbers are written before all second ones, and so on: ids that
+    are near each other then differ in few places, and LZ4 compresses them to a tenth, in half the
+    time that writing their differences takes. Nulls, and statistics but those of *ordered*
+    columns, which readers go by, would only take time.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, ordered: Sequence[str]) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._writing: deque[Future[None]] = deque()
         self._schema = pa.schema([field.with_nullable(False) for field in schema])
-        by_difference = set(schema.names) - {*_REPEATING, *_RANDOM}
+        by_byte = [f.name for f in schema if f.type.bit_width == 64 and f.name not in _RANDOM]
         self._file = WholeTable(
             path,
             self._schema,
-            compression="none",
-            use_dictionary=[name for name in schema.names if name in _REPEATING],
-            column_encoding=dict.fromkeys(sorted(by_difference), "DELTA_BINARY_PACKED"),
+            compression={name: "none" if name in _RANDOM else "lz4" for name in schema.names},
+            use_dictionary=False,
+            column_encoding=dict.fromkeys(by_byte, "BYTE_STREAM_SPLIT"),
             write_statistics=list(ordered),
         )
         self._buffers = deque(
