@@ -1,0 +1,102 @@
+"""Nothing set, against the best size of batches set by hand: one query of each system.
+
+In the clock: as for all engines (`benchmarks.contest`), pairs counted. *By hand* are messages of
+1,000, 4,000, 16,000 and 65,536 tuples, from sources and, where a topology has the parameter, from
+its emitters; a system's best is the one of the greatest median. Queries are those of scenarios,
+with their data, and without anything else that these set. Where to look first when a default is
+slow: how messages grow, in `actors.source.Feeding`.
+
+Run: ``python -m benchmarks.defaults [--works interval ...] [--engines inline live spark]
+[--topologies kp_oij ...] [--turns 3] [--json]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+
+from benchmarks.contest import Contender, engines_contest
+from benchmarks.measure import Result, report
+from scenarios import scenario_files
+from scenarios.config import RunConfig
+from scenarios.engines.engine import Engine
+from scenarios.engines.joinsim_engines import Inline, Ray
+from scenarios.engines.spark_engines import SparkHosted
+from topologies.registry import find_topology
+
+_SIZES = (1_000, 4_000, 16_000, 65_536)
+_TARGET = 0.67
+ENGINES: dict[str, Engine] = {"inline": Inline(), "live": Ray(), "spark": SparkHosted()}
+WORKS = {
+    "interval": ("oij-w1", 200_000, ("kp_oij", "dp_oij", "hp_oij", "scale_oij", "split_oij")),
+    "inequality": ("spo-q3", 60_000, ("spo_join", "bchj", "chain_index", "b_plus_tree", "ie_join")),
+    "band": ("pim-band", 200_000, ("ibwj", "panjoin")),
+    "equality": ("engines-equi", 60_000, ("hash_join", "panjoin")),
+    "nested loops": (
+        "spo-q3",
+        20_000,
+        ("nested_loop", "split_join", "join_matrix", "handshake_join", "scale_join"),
+    ),
+}
+"""What each work joins: a scenario, so many of its tuples, and the systems that do."""
+
+
+def compare(work: str, topology: str, engine: str, turns: int) -> Result:
+    """Return how many times as fast as the best by hand the default is."""
+    config = _bare(*WORKS[work][:2], topology)
+    contenders = [Contender(name="default", engine=ENGINES[engine])]
+    for rows in _SIZES:
+        settings = {"feeding.batch_rows": rows}
+        if hasattr(find_topology(topology).parameters_type, "batch_rows"):
+            settings["batch_rows"] = rows
+        contenders.append(Contender(name=f"{rows:,}", engine=ENGINES[engine], settings=settings))
+    title = f"{work}, {topology}, {engine}"
+    rates = engines_contest(title, config, contenders, turns=turns, pairs=False)
+    default, *by_hand = rates
+    best = max(by_hand, key=lambda rate: rate.median)
+    return Result.of(
+        title,
+        [rate / best.median for rate in (default.median, default.least, default.most)],
+        unit="times",
+        target=_TARGET,
+        note=f"best: {best.name.rpartition(': ')[2]}, {best.median / 1e6:.3g} M tuples/s",
+    )
+
+
+def _bare(scenario: str, rows: int, topology: str) -> RunConfig:
+    """Return the query and the data of a scenario, and nothing else that it sets."""
+    config = scenario_files.load(scenario)
+    return RunConfig(
+        name=config.name,
+        query=config.query,
+        bind=config.bind,
+        streams=config.streams,
+        rows=rows,
+        topology=topology,
+    )
+
+
+def main() -> None:
+    """Compare the chosen systems, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--works", nargs="+", choices=list(WORKS), default=list(WORKS))
+    parser.add_argument("--topologies", nargs="+", help="of these works; all")
+    parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=["inline", "live"])
+    parser.add_argument("--turns", type=int, default=3, help="of each size (3)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    results = [
+        compare(work, topology, engine, options.turns)
+        for work in options.works
+        for topology in WORKS[work][2]
+        if topology in (options.topologies or WORKS[work][2])
+        for engine in options.engines
+    ]
+    ratios = [result.median for result in results]
+    reached = Result.of("least of all", [min(ratios)], unit="times", target=_TARGET)
+    middle = Result.of("median of all", [statistics.median(ratios)], unit="times")
+    report("defaults over the best size by hand", [*results, reached, middle])
+
+
+if __name__ == "__main__":
+    main()
