@@ -441,9 +441,10 @@ def serve(mesh: Mesh, system: LiveSystem, destination: Destination | None) -> No
         shard.begin()
         for process, bundle in early:
             shard.open_bundle(process, bundle)
-        mesh.send(mesh.driver, shard.run())
+        measured = shard.run()
         if part:
-            part.results.publish()  # while entries are fetched
+            part.results.publish()  # which goes on while entries are fetched
+        mesh.send(mesh.driver, measured)
         for written in (journal.entries(), *([part.pieces()] if part else [])):
             for entry in written:
                 from_driver(mesh, early)
