@@ -79,8 +79,9 @@ def run(
         With it, if only ``{}``, a live run goes on when a process of it is lost.
     time
         The column of the event time, of all streams or by stream: timestamps, dates, texts in ISO
-        8601, or whole nanoseconds. By default the one that the query's interval names, else ``ts``,
-        else the first column of timestamps, else the order of the rows.
+        8601, or whole nanoseconds; or ``"rows"``, the number of the row, from 0. By default the one
+        that the query's interval names, else ``ts``, else the first column of timestamps, else
+        ``"rows"``.
     arrival
         The order in which tuples arrive, of all streams or by stream: a column of times, or
         ``"rows"``, the order of the rows, so that what is out of order in the data is fed so. By

@@ -35,7 +35,8 @@ def prepare(
     name
         The stream's name; by default that of the first file.
     time
-        The column of the event time; by default ``ts``, else the first column of timestamps.
+        The column of the event time, or an expression of it in SQL; or ``rows``, the number of the
+        row, from 0. By default ``ts``, else the first column of timestamps.
     arrival
         The order in which tuples arrive: a column of times, or ``rows``, the order of the rows. By
         default they arrive in the order of event time.

@@ -85,7 +85,8 @@ class StreamConfig(Section):
     table
         In words, a table that the caller passed in memory; it cannot be found again by itself.
     time
-        Column or expression of the event time; without it, one is looked for.
+        Column or expression of the event time, or ``rows``, the order of the rows; without it, a
+        column is looked for.
     arrival
         The order in which tuples arrive: a column of times, or ``rows``, the order of the rows; by
         default that of event time. What a query must be for it is as for ``feeding.disorder``.

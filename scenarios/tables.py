@@ -135,8 +135,8 @@ def prepare_tables(
         What `as_table` takes.
     times
         Per stream the column of its event time: a timestamp, a date, a text in ISO 8601, or a
-        number of nanoseconds. None takes the one that *query* names, else the column ``ts``, else
-        the first timestamp, else the order of the rows.
+        number of nanoseconds; or ``rows``, the number of the row, from 0. None takes the one that
+        *query* names, else the column ``ts``, else the first timestamp, else ``rows``.
 
         A text without a zone is in UTC, as in the Spark pipeline.
     arrivals
@@ -208,14 +208,14 @@ class _Unordered:
         self.table = table
         self.fields = fields
         self.arrival = arrival
-        for column in (*fields, *filter(None, (time, arrival if arrival != ROWS else None))):
+        for column in (*fields, *(one for one in (time, arrival) if one not in (None, ROWS))):
             if column not in table.schema.names and column != TIME:
                 raise DataError(
                     f"stream {name!r}: there is no column {column!r}; "
                     f"{suggest(column, table.schema.names)}"
                 )
         self.named = time is not None
-        self.time = time or self._find_time()
+        self.time = None if time == ROWS else time or self._find_time()
 
     def texts(self, field_name: str) -> pa.ChunkedArray | None:
         """Return the field's texts; None where it holds none."""

@@ -58,7 +58,8 @@ class QueryOptions:
         list[str] | None,
         typer.Option(
             metavar="[STREAM=]COLUMN",
-            help="Event time: a column, of every stream or of one, as in orders=placed_at.",
+            help="Event time: a column, of every stream or of one, as in orders=placed_at; or "
+            "rows: the file's own order.",
         ),
     ] = None
     arrival: Annotated[

@@ -224,7 +224,12 @@ def diff(
 def prepare(
     files: Annotated[list[Path], typer.Argument(help="Raw CSV or Parquet files of one stream.")],
     name: Annotated[str | None, typer.Option(help="The stream's name.")] = None,
-    time: Annotated[str | None, typer.Option(help="Column or SQL expression: event time.")] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="Event time: a column, an SQL expression, or rows: the files' own order."
+        ),
+    ] = None,
     arrival: Annotated[
         str | None,
         typer.Option(help="Order of arrival: a column of times, or rows: the files' own order."),

@@ -25,7 +25,7 @@ from spark_bridge.errors import DataError
 from spark_bridge.pipeline.expressions import Expression, check_expression
 
 ROWS = "rows"
-"""As an arrival: the order of the rows in the files."""
+"""As an event time or an arrival: the order of the rows in the files."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
@@ -49,7 +49,8 @@ class StreamSource:
     time
         Event time: a column's name or an expression (see `expressions`) giving a timestamp, a date,
         a day-time interval (``date_time - date_trunc('year', date_time)``) or a number of
-        nanoseconds. By default the column ``ts``, or else the first column of timestamps.
+        nanoseconds; or ``rows``, the number of the row, from 0. By default the column ``ts``, or
+        else the first column of timestamps.
     arrival
         The order in which tuples arrive: a column of times, or ``rows``, the order of the rows, in
         which a tuple arrives when it happens, or with the one before it. None: that of event time.
@@ -391,7 +392,8 @@ def _expressions(source: StreamSource, columns: list[str]) -> dict[str, Expressi
     return {
         name: check_expression(text, f"stream {source.name!r}: {what}")
         for name, what in words.items()
-        if (text := getattr(source, name)) is not None and (name == "where" or text not in columns)
+        if (text := getattr(source, name)) is not None
+        and (name == "where" or text not in (*columns, ROWS))
     }
 
 

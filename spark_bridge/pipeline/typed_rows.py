@@ -25,7 +25,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_bridge.errors import DataError, one_line
-from spark_bridge.pipeline.source import RawFile, StreamSource, Task
+from spark_bridge.pipeline.source import ROWS, RawFile, StreamSource, Task
 from spark_bridge.pipeline.values import MOMENTS, TYPE_COUNTERS, as_type, infer, type_counters
 from spark_bridge.sql.statement import sql_name
 
@@ -63,24 +63,29 @@ class Typed:
     ----------
     frame
         The source's columns, typed, under their own names, and the hidden columns.
-    rows
-        Number of rows in all files, malformed ones included.
+    file_rows
+        Number of rows in each file, malformed ones included.
     types
         Source column to Spark type, in order.
     texts
         Columns that were converted, to the SQL of the text they were read from.
     time
-        The column that gives event time, None when it is an expression.
+        The column that gives event time, None when it is an expression or the order of the rows.
     notes
         Decisions to report.
     """
 
     frame: DataFrame
-    rows: int
+    file_rows: list[int]
     types: dict[str, str]
     texts: dict[str, str]
     time: str | None
     notes: list[str]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in all files."""
+        return sum(self.file_rows)
 
 
 def pipeline_session(spark: SparkSession) -> SparkSession:
@@ -137,16 +142,19 @@ def typed_rows(spark: SparkSession, task: Task, folder: Path) -> Typed:
     joined = {column: field in source.codes for field, column in layout.fields.items()}
     if files[0].format == "csv":
         blocks = _block_counts(raw, _counters(names))
-        rows = sum(block["rows"] for block in blocks)
+        rows = [
+            sum(block["rows"] for block in blocks if block[FILE] == number)
+            for number in range(len(files))
+        ]
         wanted, time, notes = _csv_types(source, names, joined, timed, blocks)
         raw = _number_rows(raw, blocks)
     else:
-        rows = sum(file.rows or 0 for file in files)
+        rows = [file.rows or 0 for file in files]
         wanted, time, notes = _parquet_types(raw, source, names, joined)
     frame, texts = _convert(raw, names, wanted)
     kinds = dict(frame.dtypes)
     types = {name: kinds[name] for name in names}
-    return Typed(frame=frame, rows=rows, types=types, texts=texts, time=time, notes=notes)
+    return Typed(frame=frame, file_rows=rows, types=types, texts=texts, time=time, notes=notes)
 
 
 def _read(spark: SparkSession, files: list[RawFile], delimiter: str, folder: Path) -> DataFrame:
@@ -348,14 +356,14 @@ def _time_column(
     source: StreamSource, names: list[str], moments: list[str]
 ) -> tuple[str | None, list[str]]:
     if source.time is not None:
-        return (source.time if source.time in names else None), []
+        return (source.time if source.time in names and source.time != ROWS else None), []
     if "ts" in names:
         return "ts", []
     if not moments:
         raise DataError(
             f"stream {source.name!r}: no column of {source.files} holds timestamps; name the "
-            f"event time: a column or an expression such as to_timestamp(a_column, 'd/M/yyyy H:m') "
-            f"(its columns: {', '.join(names)})"
+            f"event time: a column, an expression such as to_timestamp(a_column, 'd/M/yyyy H:m'), "
+            f"or {ROWS}, the order of the rows (its columns: {', '.join(names)})"
         )
     others = f" (others: {', '.join(moments[1:])})" if moments[1:] else ""
     return moments[0], [

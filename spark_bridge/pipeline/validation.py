@@ -7,13 +7,14 @@ reason: duplicates, disorder and odd values in other columns remain in the data.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_bridge.errors import DataError
 from spark_bridge.pipeline.source import ROWS, StreamSource, Task
-from spark_bridge.pipeline.typed_rows import NANOS, TEXT, Typed, errors_about
+from spark_bridge.pipeline.typed_rows import FILE, NANOS, ROW, TEXT, Typed, errors_about
 from spark_bridge.pipeline.values import (
     FLOATS,
     INTEGERS,
@@ -73,7 +74,7 @@ def validate(task: Task, typed: Typed) -> ValidatedRows:
     source, layout, notes = task.source, task.layout, list(typed.notes)
     time_name = typed.time if typed.time is not None else "time"
     checked = {TS: (time_name, _event_time(task, typed))}
-    if typed.types.get(time_name) in (*INTEGERS, *FLOATS):
+    if typed.time is not None and typed.types[typed.time] in (*INTEGERS, *FLOATS):
         notes.append(f"event time {time_name} is a number, taken as nanoseconds")
     dtypes = {name: "int64" for name in source.fields if name == "ts"}
     for name, column in layout.fields.items():
@@ -131,6 +132,9 @@ def _literal(text: str) -> str:
 
 def _event_time(task: Task, typed: Typed) -> Checked:
     source = task.source
+    if source.time == ROWS:
+        before = ", ".join(f"{rows}L" for rows in accumulate([0, *typed.file_rows[:-1]]))
+        return Checked(value=f"get(array({before}), {FILE}) + {ROW} - 1")
     if typed.time is not None:
         kind = typed.types[typed.time]
         checked = _column_nanoseconds(typed, typed.time)

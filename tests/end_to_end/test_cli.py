@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import joinsim as js
 from joinsim.cli.failures import main
 from netsim.network import PRESETS
 from scenarios import scenario_files
@@ -163,6 +164,27 @@ def test_pairs_of_a_self_join_are_those_of_a_plain_theta_join(
         WHERE n.id < 5000"""
     assert _differing(results, expected) == 0
     assert pq.read_metadata(results).num_rows == said.json["verdict"]["expected"] > 0
+
+
+def test_a_file_without_times_is_joined_in_the_order_of_its_rows(
+    spark: object, joinsim: Command, tmp_path: Path
+) -> None:
+    values = np.random.default_rng(3).integers(0, 50, 200)
+    (tmp_path / "s.csv").write_text("\n".join(["a", *map(str, values)]) + "\n")
+    query = f"SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS {WINDOW}"
+    command = ("run", "--query", query, "--data", "s.csv", "--pairs", "--out", "run", "--json")
+    said = joinsim(*command)
+    assert said.code == 3
+    assert "or rows, the order of the rows (its columns: a)" in said.err
+    said = joinsim(*command, "--time", "rows")
+    assert said.code == 0, said.err
+    table = {"ts": -np.arange(200), "a": values}
+    run = js.run(query, {"s": table}, time="rows")
+    order = [(name, "ascending") for name in run.pairs.column_names]
+    written = pq.read_table(tmp_path / "run" / "results.parquet")
+    assert written.sort_by(order).equals(run.pairs.sort_by(order))
+    assert run.verdict.exact
+    assert "time={'s': 'rows'}" in run.replay
 
 
 def test_pairs_of_a_two_way_join_are_those_of_a_plain_theta_join(

@@ -263,6 +263,30 @@ def test_the_order_of_arrival_is_recorded(
     assert not [note for note in stream.notes if "sorted" in note]
 
 
+@pytest.mark.parametrize("segment_rows", [3, 100])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_order_of_the_rows_may_be_the_event_time(
+    spark: Any, tmp_path: Path, segment_rows: int, kind: str
+) -> None:
+    """Through all files, whatever columns there are; a rejected row has its number, too."""
+    files = []
+    parts: list[list[Any]] = [[3, 1, None, 2], [9, 8, 7]]
+    for place, values in enumerate(parts):
+        columns = {"ts": [50] * len(values), "v": values}
+        path = tmp_path / f"{place}.{kind}"
+        if kind == "csv":
+            files.append(write_csv(path, list(columns), list(zip(*columns.values(), strict=True))))
+        else:
+            files.append(write_parquet(path, columns))
+    how: dict[str, Any] = {"paths": files, "time": "rows", "fields": ["v"]}
+    stream = prepare_one(tmp_path / "out", spark, segment_rows=segment_rows, **how)
+    got = tuples(stream)
+    assert got["ts"].to_pylist() == [0, 1, 3, 4, 5, 6]
+    assert got["v"].to_pylist() == [3, 1, 2, 9, 8, 7]
+    assert got["source_ts"].to_pylist() == [50] * 6
+    assert (stream.time, stream.rejected) == ("rows", 1)
+
+
 def test_an_arrival_that_is_not_there_is_refused_with_the_nearest(
     spark: Any, tmp_path: Path
 ) -> None:
