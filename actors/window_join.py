@@ -23,7 +23,7 @@ from actors.source import Fed
 from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.indexes.index import Index, ranges_for, stored_columns
-from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.indexes.windows.window_indexes import find_window_index
 from joins.matches import Matches
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
@@ -268,7 +268,7 @@ class Joiner(Actor):
     routing, pe
         Where tuples are stored and probe, and which of the PEs this is.
     index, options
-        Structure of the local windows (`WINDOW_INDEXES`), and what is set of it.
+        Structure of the local windows (`find_window_index`), and what is set of it.
     """
 
     state = ("_indexes",)
@@ -293,7 +293,7 @@ class Joiner(Actor):
         self._storing = [self._probing[other] for other in self._stored_stream]
         self._index = index
         self._indexes: list[Index] = [
-            WINDOW_INDEXES[index](conditions, **options) for conditions in self._storing
+            find_window_index(index)(conditions, **options) for conditions in self._storing
         ]
 
     def receive(self, message: Message, context: Context) -> None:

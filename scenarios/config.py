@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import networkx as nx
+import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticSerializationError, to_json
 
 from actors.source import LINGER_NS
 from netsim.kernel import INBOX_MESSAGES
@@ -26,6 +28,7 @@ from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import SyntheticStream
 from topologies import registered_names
 from topologies.actor_graph import ActorGraph
+from topologies.own_index import import_path
 from topologies.quantities import BitsPerSecond, Nanoseconds
 from topologies.topology import SinkPlace
 
@@ -63,6 +66,19 @@ Processes = Annotated[Count | Literal["each"], BeforeValidator(_processes)]
 def name_topology(topology: Any) -> str:
     """Return the name of a topology; refuse a class that only the caller knows."""
     return topology if isinstance(topology, str) else registered_names(topology)[0]
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as files have it: NumPy's numbers as Python's, a class by its path."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, type):
+        return import_path(value)
+    try:
+        to_json(value)
+    except PydanticSerializationError:
+        raise ValueError("pass a number, text, a list, a mapping or a class") from None
+    return value
 
 
 class Section(BaseModel):
@@ -307,7 +323,7 @@ class RunConfig(Section):
     title: str = ""
     figure: str | None = None
     topology: Annotated[str, BeforeValidator(name_topology)] = "auto"
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Annotated[Any, BeforeValidator(_plain)]] = {}
     query: str
     bind: dict[str, str | int] = {}
     streams: tuple[StreamConfig, ...]

@@ -23,7 +23,7 @@ every batch of either stream: 2n messages for n cores, twice a broadcast's.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic.dataclasses import dataclass
 
@@ -31,6 +31,7 @@ from actors.handshake import Core, Driver, LowLatencyCore, RestingCore
 from actors.protocol import FEEDBACK
 from actors.source import Source
 from topologies.actor_graph import ActorGraph
+from topologies.own_index import OR_OWN_INDEX
 from topologies.topology import STRICT, Job, Pes, Topology
 
 
@@ -48,7 +49,7 @@ class HandshakeParameters:
     """
 
     pes: Pes = 4
-    index: Literal["nested_loop", "b_plus_tree"] = "nested_loop"
+    index: Annotated[Literal["nested_loop", "b_plus_tree"], OR_OWN_INDEX] = "nested_loop"
 
 
 class HandshakeJoin(Topology[HandshakeParameters]):

@@ -25,6 +25,7 @@ from actors.source import Source
 from actors.window_join import ByKey, Grid, Joiner, Relay, Replicated, RoundRobin, Router, Routing
 from joins.queries.query import JoinQuery
 from topologies.actor_graph import ActorGraph
+from topologies.own_index import OR_OWN_INDEX
 from topologies.topology import STRICT, Job, P, Pes, Topology, TopologyError
 
 Fanout = Annotated[int, Interval(ge=2, le=1000)]
@@ -178,7 +179,7 @@ class SinglePe(WindowJoin[NoParameters]):
 
     parameters_type = NoParameters
     index: ClassVar[str]
-    """Key of `joins.indexes.windows.window_indexes.WINDOW_INDEXES`."""
+    """As `joins.indexes.windows.window_indexes.find_window_index` takes it."""
 
     def lay_out(self, job: Job, parameters: NoParameters) -> Layout:
         """Return one PE that stores all tuples and probes with all of them."""
@@ -389,7 +390,7 @@ class JoinMatrixParameters:
 
     grid_rows: Pes = 2
     grid_columns: Pes = 2
-    index: Literal["nested_loop", "b_plus_tree"] = "nested_loop"
+    index: Annotated[Literal["nested_loop", "b_plus_tree"], OR_OWN_INDEX] = "nested_loop"
     nodes: Pes | None = None
 
 
@@ -434,7 +435,9 @@ class StoringInTurns(PeParameters):
         later work puts an index there.
     """
 
-    index: Literal["nested_loop", "b_plus_tree", "chain_index"] = "nested_loop"
+    index: Annotated[Literal["nested_loop", "b_plus_tree", "chain_index"], OR_OWN_INDEX] = (
+        "nested_loop"
+    )
 
     def layout(self, job: Job, *, fanout: int | None = None) -> Layout:
         """Return PEs that all store both streams, with trees of *fanout* around them."""

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, NamedTuple
-
-from pydantic import TypeAdapter
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from scenarios.config import RunConfig
 from scenarios.measures import ENDS, look_up
@@ -150,7 +148,7 @@ def _settings(
     Most PEs come first.
     """
     known = {one.name for one in fields(topology.parameters_type)}
-    schema = TypeAdapter(topology.parameters_type).json_schema().get("properties", {})
+    hints = get_type_hints(topology.parameters_type)
     pes = next((name for name in PES if name in known), None)
     shapes: list[dict[str, Any]] = [{}]
     if pes is not None and pes not in own:
@@ -161,10 +159,10 @@ def _settings(
     elif {"grid_rows", "grid_columns"} <= known:
         sides = [(r, c) for r in (1, 2, 4, 8) for c in (r, 2 * r) if r * c <= most]
         shapes = [{"grid_rows": rows, "grid_columns": columns} for rows, columns in sides]
-    structure = next((name for name in STRUCTURES if "enum" in schema.get(name, {})), None)
+    structure = next((name for name in STRUCTURES if get_origin(hints.get(name)) is Literal), None)
     kinds: list[dict[str, Any]] = [{}]
     if structure and structure not in own:
-        kinds = [{structure: value} for value in schema[structure]["enum"]]
+        kinds = [{structure: value} for value in get_args(hints[structure])]
     for shape in reversed(shapes):
         for kind in kinds:
             yield shape, kind

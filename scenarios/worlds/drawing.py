@@ -383,18 +383,24 @@ def _value(rng: Random, hint: Any, default: Any, query: JoinQuery) -> Any:
         return _magnitude(rng, 1, _MOMENTS_NS)
     for bound in getattr(hint, "__metadata__", ()):
         if isinstance(bound, Interval):
-            if typing.get_args(hint)[0] is float:
-                least = _number(bound.ge if bound.gt is None else bound.gt)
-                most = min(_number(bound.le), least + _MOST_OF_A_NUMBER)
-                return most - (most - least) * float(rng.random())  # never the least itself
-            least = int(_number(bound.ge))
-            return _between(rng, least, min(int(_number(bound.le)), least + _MOST_OF_A_NUMBER - 1))
+            return _within(rng, bound, whole=typing.get_args(hint)[0] is not float)
         if isinstance(bound, Extent):
             window = query.windows[0]
             unit = "" if window.kind == "count" else " ns"
             part = f"{_between(rng, 1, window.length)}{unit}"
             return _one_of(rng, [*bound.words, part])
+    if origin is typing.Annotated:
+        return _value(rng, typing.get_args(hint)[0], default, query)
     return default
+
+
+def _within(rng: Random, bound: Interval, *, whole: bool) -> float:
+    least = _number(bound.ge if bound.gt is None else bound.gt)
+    if whole:
+        most = min(_number(bound.le), least + _MOST_OF_A_NUMBER - 1)
+        return _between(rng, int(least), int(most))
+    most = min(_number(bound.le), least + _MOST_OF_A_NUMBER)
+    return most - (most - least) * float(rng.random())  # never the least itself
 
 
 def _number(bound: object) -> float:

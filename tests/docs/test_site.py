@@ -8,13 +8,12 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from unittest import mock
+from types import ModuleType
 
 import pytest
 from sybil import Document, Example, Region, Sybil
 from sybil.parsers.myst import CodeBlockParser, PythonCodeBlockParser
 
-from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joinsim.cli.failures import main
 from scenarios import scenario_files
 from scenarios.study.study import load_study
@@ -82,9 +81,12 @@ def test_the_code_of_a_page_runs(
     if ENGINES.get(page.stem) == "spark":
         request.getfixturevalue("spark")
     monkeypatch.chdir(tmp_path)
-    with mock.patch.dict(WINDOW_INDEXES):  # a page adds one
-        for example in SYBIL.parse(page).examples():
-            example.evaluate()
+    module = ModuleType("page")  # as a script or a notebook is one, whose classes can be imported
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    document = SYBIL.parse(page)
+    document.namespace = vars(module)
+    for example in document.examples():
+        example.evaluate()
 
 
 def test_links_of_the_readme_lead_somewhere() -> None:

@@ -1,8 +1,14 @@
-"""The structures that can store a share of a stream's window; any answers the same probes."""
+"""The structures that can store a share of a stream's window; any answers the same probes.
+
+A structure of one's own is a class with the methods of `joins.indexes.index.Index`, made from the
+dtypes of its columns, one per predicate. Its name is where it can be imported: ``module:Class``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from joins.indexes.index import Index
@@ -41,3 +47,24 @@ WINDOW_INDEXES: dict[str, Callable[..., Index]] = {
 """Structure name to factory; each takes the conditions (`joins.queries.conditions`) that stored
 tuples are probed for, one per predicate in the order of the columns, and the structure's own
 options."""
+
+
+def find_window_index(name: str) -> Callable[..., Index]:
+    """Return the factory of a structure, by its name or as ``module:Class``.
+
+    Raise :exc:`ValueError` for what cannot be imported or is no index.
+    """
+    if name in WINDOW_INDEXES:
+        return WINDOW_INDEXES[name]
+    module, _, path = name.partition(":")
+    try:
+        kind = attrgetter(path)(import_module(module))
+    except Exception as error:  # whatever that module raises
+        raise ValueError(f"it cannot be imported: {error}") from error
+    absent = [method for method in _METHODS if not hasattr(kind, method)]
+    if absent:
+        raise ValueError(f"an index has {', '.join(_METHODS)}; it lacks {', '.join(absent)}")
+    return _plain(kind)
+
+
+_METHODS = ("__len__", *(name for name in vars(Index) if not name.startswith("_")))

@@ -1,0 +1,99 @@
+"""An index of the caller's own: passed as a class, named as ``module:Class``, found by others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import joinsim as js
+from joins.indexes.windows.nested_loop import NestedLoop
+from scenarios.json_schema import scenario_schema
+from topologies.parameters import describe
+from topologies.registry import find_topology
+
+QUERY = "SELECT * FROM R, S WHERE R.x < S.x AND R.y = S.y WINDOW AS (SLIDE INTERVAL '1' ON '20')"
+PATH = f"{__name__}:Mine"
+
+
+class Mine(NestedLoop):
+    """An index that is not registered."""
+
+
+class Broken(Mine):
+    """Misses a match now and then."""
+
+    def probe(self, ranges: Any, *, enumerate: bool = False) -> Any:
+        return super().probe(ranges._replace(stop=ranges.stop - 1), enumerate=enumerate)
+
+
+@pytest.fixture(scope="module")
+def streams() -> dict[str, dict[str, np.ndarray]]:
+    rng = np.random.default_rng(1)
+    return {
+        name: {"x": rng.integers(0, 9, 200), "y": rng.random(200).round(1)} for name in ("R", "S")
+    }
+
+
+@pytest.mark.parametrize(
+    "topology",
+    ["split_join", "scale_join", "join_matrix", "handshake_join", "low_latency_handshake_join"],
+)
+@pytest.mark.parametrize("index", [Mine, PATH])
+def test_it_joins_wherever_a_window_has_an_index(
+    topology: str, index: Any, streams: dict[str, dict[str, np.ndarray]]
+) -> None:
+    run = js.run(QUERY, streams, topology=topology, index=index)
+    assert run.verdict.exact
+    written = json.loads((run.directory / "run.json").read_text())
+    assert written["configuration"]["parameters"] == {"index": PATH}
+    assert written["parameters"]["index"] == PATH
+    assert f"index={PATH!r}" in run.replay
+
+
+def test_one_that_is_wrong_is_found(streams: dict[str, dict[str, np.ndarray]]) -> None:
+    assert js.run(QUERY, streams, topology="split_join", index=Broken).verdict.passed is False
+
+
+@pytest.mark.xdist_group("ray")
+def test_processes_of_ray_import_it(streams: dict[str, dict[str, np.ndarray]]) -> None:
+    how: dict[str, Any] = {"topology": "split_join", "index": Mine, "pes": 2}
+    inline = js.run(QUERY, streams, **how)
+    assert js.run(QUERY, streams, backend="ray", **how).digest == inline.digest
+
+
+def test_it_is_compared_and_swept_like_others(
+    streams: dict[str, dict[str, np.ndarray]], tmp_path: Path
+) -> None:
+    compared = js.compare(QUERY, streams, topologies=["split_join", "bchj"], index=Mine)
+    assert set(compared.table["topology"].to_pylist()) == {"split_join", "bchj"}
+    over = {"index": ["nested_loop", Mine]}
+    swept = js.sweep(QUERY, streams, over=over, topology="split_join", processes=1, out=tmp_path)
+    assert len(set(swept.points["label"].to_pylist())) == 2
+    assert set(swept.points["passed"].to_pylist()) == {True}
+    assert js.show("split_join", index=Mine)
+
+
+def test_what_is_no_index_is_refused(streams: dict[str, dict[str, np.ndarray]]) -> None:
+    class Local(Mine):
+        pass
+
+    for index, message in (
+        (dict, "index = 'builtins:dict': an index has __len__, probe, .*; it lacks probe, "),
+        (Local, "index = <class .*Local'>: a class that a function defines cannot be imported"),
+        ("nowhere:Mine", "index = 'nowhere:Mine': it cannot be imported: No module named"),
+        (f"{__name__}:Yours", "index = '.*:Yours': it cannot be imported: .* no attribute 'Yours'"),
+        ("nested", "index = 'nested': .*'nested_loop', 'b_plus_tree' or 'chain_index'"),
+        (5, "index = 5: "),
+    ):
+        with pytest.raises(js.ConfigError, match=message):
+            js.run(QUERY, streams, topology="split_join", index=index)
+
+
+def test_it_is_described_beside_ours() -> None:
+    (index,) = [one for one in describe(find_topology("join_matrix")) if one.name == "index"]
+    assert index.allowed == "nested_loop, b_plus_tree; or an index of your own, as module:Class"
+    assert '"format": "index"' in json.dumps(scenario_schema())
