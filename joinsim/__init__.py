@@ -23,6 +23,7 @@ is needed: Ray, Spark and numba are loaded by the calls that use them.
 from __future__ import annotations
 
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -167,6 +168,11 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'joinsim' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
+    if isinstance(value, FunctionType):
+        from joinsim._arguments import check_arguments
+
+        value = check_arguments(value)
+        value.__module__ = __name__  # where pickle finds it again
     globals()[name] = value
     return value
 

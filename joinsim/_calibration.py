@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import NonNegativeInt, PositiveInt
+
 from netsim.cost import COSTS, CostProfile, load_profile
 from scenarios.calibration import fit
 from scenarios.calibration.live_runs import (
@@ -24,7 +26,7 @@ from scenarios.many_runs import Preparation
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import read_profile
 from scenarios.scenario_files import ConfigError
-from topologies import TOPOLOGIES, registered_names
+from topologies import TOPOLOGIES, Named, registered_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +83,10 @@ def calibrate(
     live: bool = True,
     validate: bool = False,
     profile: str | Path | None = None,
-    topologies: Sequence[str] = (),
-    rows: int = 20_000,
-    processes: int = 2,
-    passes: int = 2,
+    topologies: Named | Sequence[Named] = (),
+    rows: PositiveInt = 20_000,
+    processes: PositiveInt = 2,
+    passes: NonNegativeInt = 2,
     observer: Observer = SILENT,
 ) -> Calibration:
     """Measure a cost profile on this machine, and write it to *out*.

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
 from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, Run
 from joinsim._scenario import Scenario
@@ -38,18 +40,18 @@ def run(
     recovery: Mapping[str, Any] | None = None,
     time: str | Mapping[str, str] | None = None,
     arrival: str | Mapping[str, str] | None = None,
-    rows: int | None = None,
-    seed: int = 1,
+    rows: PositiveInt | None = None,
+    seed: NonNegativeInt = 1,
     pairs: bool = True,
     backend: str = "inline",
     clock: str = "virtual",
-    processes: int | str = 2,
+    processes: PositiveInt | str = 2,
     address: str | None = None,
-    profile: str = "default",
+    profile: str | Path = "default",
     sink: SinkPlace = "partitioned",
     bind: Mapping[str, str | int] | None = None,
     out: str | Path | None = None,
-    save_every: str | int | None = None,
+    save_every: str | PositiveInt | None = None,
     **parameters: Any,
 ) -> Run:
     """Join streams on a simulated cluster, and check the answer.
@@ -156,7 +158,7 @@ def run(
         backend="ray" if clock == "live" else backend,
         clock=clock,
         processes=processes,
-        profile=profile,
+        profile=str(profile),
         sink=sink,
         parameters=parameters,
     )
@@ -174,8 +176,8 @@ def compare(
     feeding: Mapping[str, Any] | None = None,
     time: str | Mapping[str, str] | None = None,
     arrival: str | Mapping[str, str] | None = None,
-    rows: int | None = None,
-    seed: int = 1,
+    rows: PositiveInt | None = None,
+    seed: NonNegativeInt = 1,
     sink: SinkPlace = "partitioned",
     bind: Mapping[str, str | int] | None = None,
     out: str | Path | None = None,
@@ -223,13 +225,13 @@ def compare_engines(
     streams: Mapping[str, Any],
     *,
     engines: str | Sequence[str] = "all",
-    limit_s: float | None = None,
+    limit_s: PositiveFloat | None = None,
     topology: Named | None = None,
     feeding: Mapping[str, Any] | None = None,
     time: str | Mapping[str, str] | None = None,
     arrival: str | Mapping[str, str] | None = None,
-    rows: int | None = None,
-    seed: int = 1,
+    rows: PositiveInt | None = None,
+    seed: NonNegativeInt = 1,
     pairs: bool = False,
     bind: Mapping[str, str | int] | None = None,
     out: str | Path | None = None,
@@ -274,16 +276,16 @@ def sweep(
     what: str,
     streams: Mapping[str, Any] | None = None,
     *,
-    over: Mapping[str, Sequence[Any]] | Sequence[str],
-    seeds: int = 1,
+    over: Mapping[str, Sequence[Any]] | Sequence[str] | str,
+    seeds: PositiveInt = 1,
     measures: Sequence[str] = (),
     find: str | None = None,
     scale: str = "laptop",
     time: str | Mapping[str, str] | None = None,
     arrival: str | Mapping[str, str] | None = None,
-    rows: int | None = None,
+    rows: PositiveInt | None = None,
     bind: Mapping[str, str | int] | None = None,
-    processes: int | None = None,
+    processes: PositiveInt | None = None,
     fresh: bool = False,
     out: str | Path | None = None,
     **settings: Any,
@@ -358,18 +360,18 @@ def advise(
     streams: Mapping[str, Any] | None = None,
     *,
     goal: str | Sequence[str] = "throughput",
-    rate_tps: int | None = None,
-    machines: int = 8,
+    rate_tps: PositiveInt | None = None,
+    machines: PositiveInt = 8,
     network: str | Mapping[str, Any] | None = None,
     topologies: Named | Sequence[Named] = (),
     engines: str | Sequence[str] = "duckdb,polars",
-    budget_s: float = 60.0,
-    seeds: int = 3,
-    prices: Mapping[str, float] | None = None,
+    budget_s: NonNegativeFloat = 60.0,
+    seeds: PositiveInt = 3,
+    prices: Mapping[str, NonNegativeFloat] | None = None,
     scale: str = "laptop",
     time: str | Mapping[str, str] | None = None,
     arrival: str | Mapping[str, str] | None = None,
-    rows: int | None = None,
+    rows: PositiveInt | None = None,
     bind: Mapping[str, str | int] | None = None,
     out: str | Path | None = None,
     **settings: Any,
@@ -462,8 +464,8 @@ def plan(
     feeding: Mapping[str, Any] | None = None,
     time: str | Mapping[str, str] | None = None,
     arrival: str | Mapping[str, str] | None = None,
-    rows: int | None = None,
-    seed: int = 1,
+    rows: PositiveInt | None = None,
+    seed: NonNegativeInt = 1,
     bind: Mapping[str, str | int] | None = None,
     **parameters: Any,
 ) -> Proposal:
@@ -597,8 +599,6 @@ def of_query(
 
     *keys* are those of a configuration; None leaves one at its default.
     """
-    if not isinstance(bind, Mapping | None):
-        raise ConfigError(f"bind = {bind!r}: pass values by name, as in {{'W': 1000}}")
     bound = dict(bind or {})
     parsed = bound_query(query, bound)
     prepared = _prepare_data(parsed, streams, time, arrival)
@@ -636,8 +636,6 @@ def _prepare_data(
     arrival: str | Mapping[str, str] | None,
 ) -> tuple[PreparedStream, ...]:
     """Return the streams of *query* in its order, prepared from what was passed to `run`."""
-    if not isinstance(streams, Mapping):
-        raise ConfigError("streams: pass a mapping from the query's stream names to their data")
     missing = [name for name in query.streams if name not in streams]
     unknown = [name for name in streams if name not in query.streams]
     if missing or unknown:
@@ -665,12 +663,6 @@ def _by_stream(
     """Return the column of each stream; raise :exc:`ConfigError` for a stream that is not there."""
     if columns is None or isinstance(columns, str):
         return [columns] * len(query.streams)
-    if not isinstance(columns, Mapping):
-        first = query.streams[0]
-        raise ConfigError(
-            f"{what} = {columns!r}: pass a column's name, or one by stream, as in "
-            f"{{{first!r}: 'at'}}"
-        )
     for name in columns:
         if name not in query.streams:
             raise ConfigError(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from joinsim._scenario import Scenario
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.plan import make_parameters
-from scenarios.scenario_files import ConfigError
 from scenarios.study.reproduction import PAPERS
 from scenarios.study.study import load_study
 from topologies import TOPOLOGIES, Named, find_topology
@@ -173,7 +172,7 @@ def show(
     TopologyError
         There is no such topology, or the parameters do not fit.
     ConfigError
-        A parameter does not exist, or its value or *sink* is not allowed.
+        A parameter does not exist, or its value is not allowed.
 
     Examples
     --------
@@ -183,19 +182,18 @@ def show(
     ['joiner.0', 'joiner.1', 'joiner.2', 'router', 'sink', 'source']
     """
     system = find_topology(topology)
-    places = get_args(SinkPlace)
-    if sink not in places:
-        raise ConfigError(f"sink = {sink!r}: it can be {' or '.join(places)}")
     job = replace(system.example(), sink=sink)
     return system.build(job, make_parameters(system, parameters))
 
 
-def draw(topology: Named, path: str | Path, **parameters: Any) -> Path:
+def draw(
+    topology: Named, path: str | Path, *, sink: SinkPlace = "partitioned", **parameters: Any
+) -> Path:
     """Draw into a file who sends to whom in a topology; return the file's path.
 
     Parameters
     ----------
-    topology, parameters
+    topology, sink, parameters
         As for `show`.
     path
         The file, whose name ends in ``.svg``, ``.png`` or ``.pdf``.
@@ -218,5 +216,6 @@ def draw(topology: Named, path: str | Path, **parameters: Any) -> Path:
     """
     from scenarios.report.topology_drawing import draw_topology
 
-    draw_topology(show(topology, **parameters), find_topology(topology).title, Path(path))
+    graph = show(topology, sink=sink, **parameters)
+    draw_topology(graph, find_topology(topology).title, Path(path))
     return Path(path)

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import NonNegativeInt, PositiveInt
+
 from scenarios.observer import SILENT, Observer
 from scenarios.run_directory import RUNS
 from scenarios.scenario_files import ConfigError
 from scenarios.worlds import fuzzing
 from scenarios.worlds.fuzzing import Fuzzed, WorldTrial, try_world
 from scenarios.worlds.world import Recording, read_recording
+from topologies import Named
 
 _FOLDER = "fuzz"
 _REPORTS = 50
@@ -21,11 +24,11 @@ _REPORTS = 50
 
 
 def fuzz(
-    worlds: int = 1000,
+    worlds: PositiveInt = 1000,
     *,
-    seed: int = 1,
-    topologies: Sequence[str] = (),
-    processes: int = 1,
+    seed: NonNegativeInt = 1,
+    topologies: Named | Sequence[Named] = (),
+    processes: PositiveInt = 1,
     out: str | Path | None = None,
     observer: Observer = SILENT,
 ) -> Fuzzed:
@@ -42,7 +45,7 @@ def fuzz(
     seed
         The same seed has the same worlds.
     topologies
-        Names of the systems, in turn; by default all.
+        The systems, in turn; by default all.
     processes
         Processes to share the work among. The worlds are the same with any number.
     out
@@ -52,8 +55,6 @@ def fuzz(
 
     Raises
     ------
-    ConfigError
-        There are to be no worlds, or no processes.
     TopologyError
         There is no topology of that name.
 
@@ -64,10 +65,7 @@ def fuzz(
     >>> fuzzed.worlds, fuzzed.failures
     (4, [])
     """
-    for name, value in (("worlds", worlds), ("processes", processes)):
-        if value < 1:
-            raise ConfigError(f"{name} = {value}: at least 1 is needed")
-    if not 0 <= seed < 2**32:
+    if seed >= 2**32:
         raise ConfigError(f"seed = {seed}: 0 to {2**32 - 1} is allowed")
     folder = RUNS / _FOLDER if out is None else Path(out)
     with observer.points(worlds) as line:

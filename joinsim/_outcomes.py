@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.result_files import late_path, pairs_path, summary_path
+from joinsim._arguments import check_methods
 from scenarios.formatting import VERDICT_WORDS, format_many
 from scenarios.joined import JoinedColumns
 from scenarios.report.result_tables import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # by name below, in what the classes are generic in
     from scenarios.system_comparison import SystemComparison  # noqa: F401
 
 
+@check_methods
 class Run:
     """A finished run.
 
@@ -183,6 +185,7 @@ class _Recorded(Protocol):
 Result = TypeVar("Result", bound=_Recorded)
 
 
+@check_methods
 class _Several(ABC, Generic[Result]):
     """What came of several runs.
 

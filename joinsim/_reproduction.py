@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import PositiveInt
+
 from actors.whole_files import write_text
 from joins.errors import JoinsimError
 from joinsim._outcomes import Reproduction, StudyRun
@@ -26,7 +28,7 @@ def reproduce(
     *,
     scale: str = "laptop",
     out: str | Path | None = None,
-    repeat: int | None = None,
+    repeat: PositiveInt | None = None,
     fresh: bool = False,
     observer: Observer = SILENT,
 ) -> Reproduction:

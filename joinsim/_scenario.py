@@ -11,11 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, TypeAdapter, ValidationError
 
 from joins.errors import suggest
 from joins.machine.imports import import_meanwhile
 from joins.queries.parser import parse_query
+from joinsim._arguments import check_methods
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.choice import AUTO
@@ -54,6 +55,7 @@ _SHARED = RunConfig.model_fields.keys() - {"topology", "parameters"}
 """Keys of what systems that are compared have in common."""
 
 
+@check_methods
 @dataclass(frozen=True, eq=False)
 class Scenario:
     """A query with its data, system and network: a single run, or a study of many.
@@ -107,7 +109,7 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if self.scale not in SCALES:
-            raise ConfigError(f"scale = {self.scale!r}: {suggest(str(self.scale), SCALES)}")
+            raise ConfigError(f"scale = {self.scale!r}: {suggest(self.scale, SCALES)}")
 
     def with_settings(self, settings: Mapping[str, Any]) -> Scenario:
         """Return the scenario with *settings* changed, keys as for ``--set``."""
@@ -156,7 +158,7 @@ class Scenario:
         *,
         out: str | Path | None = None,
         address: str | None = None,
-        save_every: str | int | None = None,
+        save_every: str | PositiveInt | None = None,
         scale: str | None = None,
         **settings: Any,
     ) -> Run | StudyRun:
@@ -262,12 +264,12 @@ class Scenario:
 
     def sweep(
         self,
-        over: Mapping[str, Sequence[Any]] | Sequence[str],
+        over: Mapping[str, Sequence[Any]] | Sequence[str] | str,
         *,
-        seeds: int = 1,
+        seeds: PositiveInt = 1,
         measures: Sequence[str] = (),
         find: str | None = None,
-        processes: int | None = None,
+        processes: PositiveInt | None = None,
         fresh: bool = False,
         out: str | Path | None = None,
     ) -> StudyRun:
@@ -325,12 +327,12 @@ class Scenario:
         self,
         *,
         goal: str | Sequence[str] = "throughput",
-        machines: int = 8,
+        machines: PositiveInt = 8,
         topologies: Named | Sequence[Named] = (),
         engines: str | Sequence[str] = "duckdb,polars",
-        budget_s: float = 60.0,
-        seeds: int = 3,
-        prices: Mapping[str, float] | None = None,
+        budget_s: NonNegativeFloat = 60.0,
+        seeds: PositiveInt = 3,
+        prices: Mapping[str, NonNegativeFloat] | None = None,
         out: str | Path | None = None,
     ) -> Advice:
         """Find the topology that is best for it; parameters as in `advise`.
@@ -373,7 +375,7 @@ class Scenario:
         self,
         engines: str | Sequence[str] = "all",
         *,
-        limit_s: float | None = None,
+        limit_s: PositiveFloat | None = None,
         out: str | Path | None = None,
         on_result: Callable[[EngineComparison], None] | None = None,
     ) -> EngineComparison:

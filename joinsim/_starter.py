@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from keyword import iskeyword
 from pathlib import Path
 
 from actors.whole_files import write_text, writing
@@ -43,8 +44,11 @@ def new_topology(name: str, out: str | Path | None = None) -> list[Path]:
     ...     [path.name for path in js.new_topology("my_join", f"{folder}/my_join")]
     ['pyproject.toml', 'my_join.py', 'test_my_join.py']
     """
-    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
-        raise ConfigError(f"{name!r}: a topology is named in lower case, as in my_join or join2")
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or iskeyword(name):
+        raise ConfigError(
+            f"{name!r}: a topology is named in lower case, as in my_join or join2, and by no word "
+            "of Python's own"
+        )
     if name in TOPOLOGIES:
         raise ConfigError(f"{name!r}: there is a topology of this name; choose another")
     folder = Path(out or name)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import NonNegativeInt, PositiveInt
+
 if TYPE_CHECKING:
     from scenarios.synthetic import SyntheticStream
     from spark_bridge.prepared import PreparedStream
@@ -19,7 +21,7 @@ def prepare(
     arrival: str | None = None,
     fields: Sequence[str] = (),
     where: str | None = None,
-    rows: int | None = None,
+    rows: PositiveInt | None = None,
     out: str | Path = "prepared",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> PreparedStream:
@@ -73,7 +75,7 @@ def prepare(
 
     paths = (files,) if isinstance(files, (str, Path)) else tuple(files)
     source = StreamSource(
-        name=name or Path(paths[0]).name.split(".")[0],
+        name=name or (Path(paths[0]).name.split(".")[0] if paths else "stream"),
         paths=paths,
         time=time,
         arrival=arrival,
@@ -87,7 +89,7 @@ def prepare(
 
 
 def synthetic(
-    rows: int, fields: Mapping[str, str], *, seed: int = 1, **settings: Any
+    rows: PositiveInt, fields: Mapping[str, str], *, seed: NonNegativeInt = 1, **settings: Any
 ) -> SyntheticStream:
     """Describe a synthetic stream: the same tuples on every machine.
 

@@ -23,11 +23,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pyarrow.parquet as pq
+from pydantic import PositiveInt
 
 from actors import state
 from actors.hosting.inline import InlineHost
 from actors.protocol import FEEDBACK, Actor, ActorSpec, Reply
 from joins.state import array_bytes
+from joinsim._arguments import check_arguments
 from scenarios.config import RunConfig
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import failure_of
@@ -60,7 +62,8 @@ class Check:
         return self.name
 
 
-def check_topology(topology: Named, *, examples: int = 25) -> Iterator[Check]:
+@check_arguments
+def check_topology(topology: Named, *, examples: PositiveInt = 25) -> Iterator[Check]:
     """Yield the checks of a topology, the quick ones first.
 
     Parameters

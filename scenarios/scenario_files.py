@@ -198,10 +198,15 @@ def explain(error: ValidationError, model: type) -> str:
                 continue
             if mistake["type"] == "model_type":
                 message += f"; there are {', '.join(_keys(model, mistake['loc']))}"
-            value = repr(mistake["input"])
-            value = value if len(value) <= _SHOWN_MAX else value[:_SHOWN_MAX] + " ..."
+            value = show_value(mistake["input"])
             lines.append(f"{key} = {value}: {message[0].lower()}{message[1:]}")
     return "; ".join(lines)
+
+
+def show_value(value: object) -> str:
+    """Return a wrong value for a message: in one line, and cut where it is long."""
+    shown = " ".join(repr(value).split("\n"))
+    return shown if len(shown) <= _SHOWN_MAX else shown[:_SHOWN_MAX] + " ..."
 
 
 def _wrong_tag(key: str, found: dict[str, Any]) -> str:

@@ -112,15 +112,9 @@ class Range:
 
 
 def read_ranges(over: Mapping[str, Iterable[Any]] | Iterable[str] | str) -> list[Range]:
-    """Return the ranges of a mapping from keys to values, or of texts as `Range.read` takes them.
-
-    Raise :exc:`ConfigError` for a key that has one value and no list.
-    """
+    """Return the ranges of a mapping of keys to values, or of texts as `Range.read` takes them."""
     if not isinstance(over, Mapping):
         return [Range.read(text) for text in ([over] if isinstance(over, str) else over)]
-    for key, values in over.items():
-        if isinstance(values, str) or not isinstance(values, Iterable):
-            raise ConfigError(f"over: {key} = {values!r}: a list is needed, as in [{values!r}]")
     return [Range(key=key, values=tuple(values)) for key, values in over.items()]
 
 

@@ -97,14 +97,14 @@ def as_table(value: Any, name: str) -> pa.Table:
         if isinstance(value, np.ndarray) and value.dtype.names:
             return pa.table({column: value[column] for column in value.dtype.names})
         if isinstance(value, Mapping):
-            return pa.table({str(column): _column(data) for column, data in value.items()})
+            return pa.table({str(column): _column(name, column, value[column]) for column in value})
         if isinstance(value, pa.Table) or hasattr(value, "__arrow_c_stream__"):
             return pa.table(value)
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise DataError(f"stream {name!r}: {error}") from None
     raise DataError(
-        f"stream {name!r}: a {type(value).__name__} is not a table; pass a pyarrow, pandas, Polars "
-        "or DuckDB table, a mapping of names to arrays, a prepared stream, or a file's path"
+        f"stream {name!r} is of type {type(value).__name__}: pass a pyarrow, pandas, Polars or "
+        "DuckDB table, a mapping of names to arrays, a prepared stream, or a file's path"
     )
 
 
@@ -170,9 +170,12 @@ def prepare_tables(
     )
 
 
-def _column(data: Any) -> pa.Array | pa.ChunkedArray:
+def _column(stream: str, name: Any, data: Any) -> pa.Array | pa.ChunkedArray:
     """Return a column's data as Arrow; NumPy's NaN stays NaN, so that it is rejected by name."""
-    return data if isinstance(data, (pa.Array, pa.ChunkedArray)) else pa.array(data)
+    try:
+        return data if isinstance(data, (pa.Array, pa.ChunkedArray)) else pa.array(data)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise DataError(f"stream {stream!r}, column {name!r}: {error}") from None
 
 
 def _is_text(kind: pa.DataType) -> bool:

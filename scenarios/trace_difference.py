@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import NonNegativeInt
 
 from joins.errors import DataError
 from netsim.trace import COLUMNS, READ_ROWS
@@ -69,7 +70,7 @@ class Difference:
         return self.row is None
 
 
-def diff(run_a: str | Path, run_b: str | Path, *, around: int = AROUND) -> Difference:
+def diff(run_a: str | Path, run_b: str | Path, *, around: NonNegativeInt = AROUND) -> Difference:
     """Return the first message in which two runs differ, with rows *around* it.
 
     *run_a* and *run_b* are directories that runs have written. Raise :exc:`DataError` where one of

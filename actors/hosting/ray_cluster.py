@@ -24,6 +24,8 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 from unittest.mock import patch
 
+from pydantic import PositiveInt
+
 # Read by Ray when it is imported: nothing is reported to anybody, and no warning hides our output.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -65,7 +67,9 @@ _entered = False
 
 
 @contextmanager
-def ray_cluster(address: str | None = None, *, processes: int | None = None) -> Iterator[bool]:
+def ray_cluster(
+    address: str | None = None, *, processes: PositiveInt | None = None
+) -> Iterator[bool]:
     r"""Provide Ray during a ``with``: a running cluster, or one of our own on this machine.
 
     Inside another `ray_cluster`, or where Ray is running in this process already, that one serves.

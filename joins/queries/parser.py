@@ -93,8 +93,6 @@ def parse_query(text: str) -> JoinQuery:
     Raise :exc:`QuerySyntaxError` pointing at the first character that does not fit, and
     :exc:`QueryError` naming a part that makes no sense.
     """
-    if not isinstance(text, str):
-        raise QueryError(f"query = {text!r}: it is a text, as in 'SELECT * FROM R, S WHERE ...'")
     try:
         return _Builder().transform(_tree(text))
     except VisitError as error:

@@ -329,8 +329,6 @@ def advise(
     """
     if not goals:
         raise ConfigError(f"goal: name at least one of {', '.join(GOALS)}")
-    if seeds < 1:
-        raise ConfigError(f"seeds = {seeds}: at least 1 is needed")
     for kind, known, given in (("goal", GOALS, goals), ("price", PRICES, prices or {})):
         for name in given:
             if name not in known:

@@ -25,7 +25,7 @@ from scenarios.run import Report, execute
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.shrinking import shrink
 from scenarios.worlds.world import Recording, World
-from topologies import TOPOLOGIES, registered_names
+from topologies import TOPOLOGIES, Named, registered_names
 
 _REPORTS_MAX = 500
 """A world has some thousand events; one that reports its progress so often, after some thousand
@@ -259,7 +259,7 @@ def fuzz(
     worlds: int,
     *,
     seed: int = 1,
-    topologies: Sequence[str] = (),
+    topologies: Named | Sequence[Named] = (),
     processes: int = 1,
     directory: Path,
     on_trial: Callable[[Fuzzed], None] = lambda so_far: None,

@@ -15,7 +15,6 @@ import joinsim as js
     [
         ("oij-w1", "tiny", "scale = 'tiny': there are smoke, laptop, paper"),
         ("oij-w1", "laptob", "scale = 'laptob': did you mean 'laptop'"),
-        ("oij-w1", None, "scale = None: there are"),
         ("spo-fig71", "smoke", "no scenario is called 'spo-fig71': did you mean"),
         ("none.toml", "smoke", "there is no file none.toml"),
     ],

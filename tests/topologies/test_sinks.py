@@ -77,7 +77,7 @@ def test_a_partition_is_in_the_process_of_its_pe(processes: Any) -> None:
 
 
 def test_a_place_that_there_is_not_is_refused() -> None:
-    with pytest.raises(ConfigError, match="sink = 'both': it can be partitioned or single"):
+    with pytest.raises(ConfigError, match="sink = 'both': pass 'partitioned' or 'single'"):
         joinsim.show("ibwj", sink="both")  # type: ignore[arg-type]
 
 

@@ -133,7 +133,7 @@ def test_times_in_the_reason_have_a_unit_of_their_size(advice: js.Advice) -> Non
         ({"engines": "oracle"}, "no engine is called 'oracle'"),
         ({"engines": ["duckdb", "polar"]}, "'polar': did you mean 'polars'"),
         ({"goal": []}, "goal: name at least one of throughput, latency, bytes, memory"),
-        ({"seeds": 0}, "seeds = 0: at least 1 is needed"),
+        ({"seeds": 0}, "seeds = 0: pass a whole number above 0"),
         ({"topologies": ["kp_ojj"]}, "'kp_ojj': did you mean 'kp_oij'"),
         ({"foo": 3, "pes": 2}, "--set foo: no system compared here has such a parameter"),
         ({"topologies": ["kp_oij"], "replica": 2}, "--set replica: .* did you mean 'replicas'"),
