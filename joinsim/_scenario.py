@@ -20,7 +20,7 @@ from joinsim._arguments import check_methods
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
 from scenarios.choice import AUTO
-from scenarios.config import SCALES, RunConfig, name_topology, python_call
+from scenarios.config import SCALES, RunConfig, name_topology, plain_value, python_call
 from scenarios.formatting import format_setting
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan, name_others
@@ -286,12 +286,12 @@ class Scenario:
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study, which has ranges of its own; run it")
-        ranges = [
-            replace(one, values=tuple(map(name_topology, one.values)))
-            if one.key == "topology"
-            else one
-            for one in read_ranges(over)
-        ]
+        ranges = []
+        for one in read_ranges(over):
+            name = name_topology if one.key == "topology" else plain_value
+            ranges.append(replace(one, values=tuple(map(name, one.values))))
+        if isinstance(over, Mapping):
+            over = {one.key: list(one.values) for one in ranges}
         study = sweep_study(
             self.config,
             ranges,

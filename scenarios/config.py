@@ -68,12 +68,16 @@ def name_topology(topology: Any) -> str:
     return topology if isinstance(topology, str) else registered_names(topology)[0]
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a parameter as files have it: NumPy's numbers as Python's, a class by its path."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
-    if isinstance(value, type):
-        return import_path(value)
+    return import_path(value) if isinstance(value, type) else value
+
+
+def _storable(value: Any) -> Any:
+    """Return a `plain_value`; refuse what no file can have."""
+    value = plain_value(value)
     try:
         to_json(value)
     except PydanticSerializationError:
@@ -323,7 +327,7 @@ class RunConfig(Section):
     title: str = ""
     figure: str | None = None
     topology: Annotated[str, BeforeValidator(name_topology)] = "auto"
-    parameters: dict[str, Annotated[Any, BeforeValidator(_plain)]] = {}
+    parameters: dict[str, Annotated[Any, BeforeValidator(_storable)]] = {}
     query: str
     bind: dict[str, str | int] = {}
     streams: tuple[StreamConfig, ...]

@@ -12,14 +12,16 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from topologies.topology import TopologyError
+
 
 def import_path(kind: type) -> str:
     """Return where a class can be imported from: ``module:Class``.
 
-    Raise :exc:`ValueError` for one that a function defines.
+    Raise :exc:`TopologyError` for one that a function defines.
     """
     if "<locals>" in kind.__qualname__:
-        raise ValueError("a class that a function defines cannot be imported: move it out of there")
+        raise TopologyError(f"{kind} cannot be imported, as a function defines it: move it out")
     return f"{kind.__module__}:{kind.__qualname__}"
 
 

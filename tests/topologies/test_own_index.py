@@ -72,7 +72,8 @@ def test_it_is_compared_and_swept_like_others(
     assert set(compared.table["topology"].to_pylist()) == {"split_join", "bchj"}
     over = {"index": ["nested_loop", Mine]}
     swept = js.sweep(QUERY, streams, over=over, topology="split_join", processes=1, out=tmp_path)
-    assert len(set(swept.points["label"].to_pylist())) == 2
+    assert swept.points["label"].to_pylist() == ["split_join, nested_loop", f"split_join, {PATH}"]
+    assert repr({"index": ["nested_loop", PATH]}) in swept.replay
     assert set(swept.points["passed"].to_pylist()) == {True}
     assert js.show("split_join", index=Mine)
 
@@ -83,7 +84,7 @@ def test_what_is_no_index_is_refused(streams: dict[str, dict[str, np.ndarray]]) 
 
     for index, message in (
         (dict, "index = 'builtins:dict': an index has __len__, probe, .*; it lacks probe, "),
-        (Local, "index = <class .*Local'>: a class that a function defines cannot be imported"),
+        (Local, "index = <class .*Local'>: <class .*Local'> cannot be imported, as a function"),
         ("nowhere:Mine", "index = 'nowhere:Mine': it cannot be imported: No module named"),
         (f"{__name__}:Yours", "index = '.*:Yours': it cannot be imported: .* no attribute 'Yours'"),
         ("nested", "index = 'nested': .*'nested_loop', 'b_plus_tree' or 'chain_index'"),

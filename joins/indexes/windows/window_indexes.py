@@ -60,7 +60,10 @@ def find_window_index(name: str) -> Callable[..., Index]:
     try:
         kind = attrgetter(path)(import_module(module))
     except Exception as error:  # whatever that module raises
-        raise ValueError(f"it cannot be imported: {error}") from error
+        script = "; other processes do not have what a script or a notebook defines: use a module"
+        raise ValueError(
+            f"it cannot be imported: {error}{script if module == '__main__' else ''}"
+        ) from error
     absent = [method for method in _METHODS if not hasattr(kind, method)]
     if absent:
         raise ValueError(f"an index has {', '.join(_METHODS)}; it lacks {', '.join(absent)}")
