@@ -318,6 +318,14 @@ def finish(site: Sphinx, error: Exception | None) -> None:
         write_theme(site)
 
 
+def name_aliases(*about: Any) -> tuple[str | None, str | None]:
+    """Return a signature in which aliases of types have their names, within unions too."""
+    signature, returned = about[-2:]
+    if signature is not None:
+        signature = re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", signature)
+    return signature, returned
+
+
 def setup(site: Sphinx) -> dict[str, bool]:
     """Register the directives."""
     for name, directive in (
@@ -332,5 +340,6 @@ def setup(site: Sphinx) -> dict[str, bool]:
     ):
         site.add_directive(name, directive)
     site.add_css_file("colours.css")
+    site.connect("autodoc-process-signature", name_aliases)
     site.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
