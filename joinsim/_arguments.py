@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import cache, wraps
 from numbers import Integral, Real
 from pathlib import Path
@@ -25,6 +26,8 @@ from typing import (
 )
 
 from annotated_types import Gt
+
+from joins.errors import JoinsimError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,7 +48,10 @@ _WORDS: dict[Any, str] = {
 
 
 def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Return *function*, which then raises :exc:`ConfigError` for arguments of a wrong type."""
+    """Return *function*, which then raises :exc:`ConfigError` for arguments of a wrong type.
+
+    Of a keyword that is wrong it names the parameter that has nearly that name.
+    """
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -70,7 +76,15 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
                     for name in wrong
                 )
             )
-        return function(*bound.args, **bound.kwargs)
+        try:
+            return function(*bound.args, **bound.kwargs)
+        except JoinsimError as error:
+            for name in kwargs.keys() - signature.parameters.keys():
+                near = get_close_matches(name, signature.parameters, n=1)
+                if near:  # it was taken for a parameter of a topology
+                    hint = f"{name}: did you mean {near[0]!r}? "
+                    error.args = (str(error).replace(f"{name}: ", hint, 1),)
+            raise
 
     return checked
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, get_args
@@ -124,6 +125,25 @@ def test_the_message_says_what_is_allowed(arguments: dict[str, Any], message: st
     with pytest.raises(js.ConfigError) as raised:
         js.run(**{"query": QUERY, "streams": DATA} | arguments)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: js.run(QUERY, DATA, topolgy="split_join"),
+            "topolgy: did you mean 'topology'? no ",
+        ),
+        (lambda: js.run(QUERY, DATA, topology="bchj", sed=5), "bchj: sed: did you mean 'seed'? "),
+        (lambda: js.advise(QUERY, DATA, machine=5), "machine: did you mean 'machines'? no system"),
+        (lambda: js.scenario("oij-w1").run(adress="x"), "adress: did you mean 'address'? there"),
+    ],
+)
+def test_a_keyword_that_is_nearly_a_parameter_is_found(
+    call: Callable[[], Any], message: str
+) -> None:
+    with pytest.raises(js.ConfigError, match=re.escape(message)):
+        call()
 
 
 def test_a_value_that_is_long_is_cut_and_in_one_line() -> None:
