@@ -47,7 +47,11 @@ class QueryOptions:
     )
     data: Annotated[
         list[Path] | None,
-        typer.Option(help="Raw CSV or Parquet, or a prepared stream; one per stream, in order."),
+        typer.Option(
+            metavar="[STREAM=]FILE",
+            help="Raw CSV or Parquet, or a prepared stream; one per stream, in the query's order "
+            "or by name.",
+        ),
     ] = None
     settings: Annotated[
         list[str] | None,
@@ -257,6 +261,7 @@ def _with_files(config: RunConfig, data: list[Path], options: QueryOptions) -> l
     from spark_bridge.prepared import SUMMARY
 
     streams = [stream.model_dump() for stream in config.streams]
+    data = _in_order(config, data)
     if data and len(data) != len(streams):
         raise ConfigError(f"--data: {config.name} has {len(streams)} stream(s), {len(data)} given")
     for stream, path in zip(streams, data, strict=False):
@@ -271,6 +276,19 @@ def _with_files(config: RunConfig, data: list[Path], options: QueryOptions) -> l
                 )
             streams[place][key] = column
     return streams
+
+
+def _in_order(config: RunConfig, data: list[Path]) -> list[Path]:
+    """Return the files of ``[STREAM=]FILE`` in the order of the query's streams."""
+    from joinsim import ConfigError
+
+    if not any(re.match(r"\w+=", str(path)) and not path.exists() for path in data):
+        return data
+    values = list(map(str, data))
+    files = _by_stream(config, "--data", values)
+    if len(files) < len(values):
+        raise ConfigError(f"--data {' --data '.join(values)}: give one file for each stream")
+    return [Path(file) for _, file in sorted(files.items())]
 
 
 def _by_stream(config: RunConfig, option: str, values: list[str]) -> dict[int, str]:

@@ -25,6 +25,25 @@ def streams(tmp_path: Path) -> tuple[object, ...]:
     return ("--data", tmp_path / "A", "--data", tmp_path / "B", "--topology", "hp_oij")
 
 
+def test_files_are_of_the_streams_that_they_name(
+    joinsim: Command, streams: tuple[object, ...], tmp_path: Path
+) -> None:
+    a, b, kind = tmp_path / "A", tmp_path / "B", streams[-2:]
+    in_order = joinsim("run", "--query", QUERY, *streams, "--json").json["digest"]
+    for data in (["B=B", "A=A"], [f"B={b}", a], [a, f"B={b}"]):
+        words = [word for one in data for word in ("--data", one)]
+        said = joinsim("run", "--query", QUERY, *words, *kind, "--json")
+        assert said.json["digest"] == in_order
+    for data, message in (
+        (["A=A", "A=B"], "--data is given twice for A"),
+        (["A=A", "C=B"], "the query has no stream C; it has A, B"),
+        (["A=A", "B=B", "A"], "give one file for each stream"),
+        (["A=A"], "the query has 2 stream(s), A, B, but data is given for 1"),
+    ):
+        words = [word for one in data for word in ("--data", one)]
+        refused(joinsim("run", "--query", QUERY, *words, *kind, "--json"), message)
+
+
 def refused(said: Said, *expected: str) -> None:
     assert (said.code, said.out) == (3, "")
     assert "Traceback" not in said.err
