@@ -274,7 +274,8 @@ def _with_files(config: RunConfig, data: list[Path], options: QueryOptions) -> l
                     f"--{key} {column}: {data[place]} is a prepared stream, and its {meaning} was "
                     f"settled then. Leave --{key} out, or give the raw file"
                 )
-            streams[place][key] = column
+            if place < len(streams):  # else files are missing, which is reported later
+                streams[place][key] = column
     return streams
 
 

@@ -42,6 +42,9 @@ def test_files_are_of_the_streams_that_they_name(
     ):
         words = [word for one in data for word in ("--data", one)]
         refused(joinsim("run", "--query", QUERY, *words, *kind, "--json"), message)
+    one = write_csv(tmp_path / "one.csv", ["2024-01-01,1,1"])
+    said = joinsim("run", "--query", QUERY, "--data", one, "--time", "t", *kind, "--json")
+    refused(said, "the query has 2 stream(s), A, B, but data is given for 1")
 
 
 def refused(said: Said, *expected: str) -> None:
