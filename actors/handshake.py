@@ -26,7 +26,7 @@ from actors.source import Fed
 from actors.window_join import expire
 from joins.batch import Batch, Schema
 from joins.indexes.index import Index, ranges_for, stored_columns
-from joins.indexes.windows.window_indexes import find_window_index
+from joins.indexes.windows.window_indexes import find_window_index, index_name
 from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
@@ -126,11 +126,13 @@ class Segment(Stateful):
 
     state = ("tuples", "_index")
 
-    def __init__(self, schema: Schema, conditions: tuple[Condition, ...], index: str) -> None:
+    def __init__(
+        self, schema: Schema, conditions: tuple[Condition, ...], index: str | type[Index]
+    ) -> None:
         nothing = np.empty(0, np.int64)
         self.tuples = Probes(Batch.empty(schema), nothing, nothing, nothing)
         self._conditions = conditions
-        self._name = index
+        self._name = index_name(index)
         self._index: Index = find_window_index(index)(conditions)
 
     def __len__(self) -> int:
@@ -263,7 +265,7 @@ class Core(Actor):
         schemas: tuple[Schema, ...],
         core: int,
         cores: int,
-        index: str,
+        index: str | type[Index],
         pairs: bool,
     ) -> None:
         self._core = core
@@ -307,7 +309,7 @@ class Core(Actor):
             return self._reached[LEFTWARD]
         return self._reached[RIGHTWARD] if self._is_end[RIGHTWARD] else flow.passed
 
-    def _segment(self, direction: int, index: str) -> Segment:
+    def _segment(self, direction: int, index: str | type[Index]) -> Segment:
         """Return an empty segment for tuples that flow in *direction*."""
         return Segment(self._schemas[direction], self._seen_by[direction], index)
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from actors.result_files import COLLECTORS_SCHEMA, collectors_path
 from netsim.outcome import Injected
+from scenarios.config import plain_value
 from scenarios.run import Report
 from scenarios.run_directory import write_json
 from scenarios.verdict.approximation import Approximated
@@ -114,7 +115,9 @@ def write_run_json(report: Report, replay: str) -> None:
             for name, seconds in report.kernel_seconds.items()
         },
         "configuration": config.model_dump(mode="json"),
-        "parameters": asdict(report.plan.parameters),
+        "parameters": {
+            name: plain_value(value) for name, value in asdict(report.plan.parameters).items()
+        },
         "warnings": list(report.plan.warnings),
         "checks": [asdict(check) for check in report.verdict.checks],
         "offenders": [asdict(offender) for offender in report.verdict.offenders],

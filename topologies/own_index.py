@@ -1,17 +1,22 @@
 """Parameters that choose the index of a window: one of ours by its name, or the caller's own class.
 
-A class is written down as ``module:Class``, by which other processes, files and the command line
-find it too.
+A class is written down as ``module:Class``, by which other processes find it too. A file or a
+command that names one is believed only where its module is here already: no text imports anything.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
+from multiprocessing import parent_process
+from operator import attrgetter
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from joins.indexes.index import Index
 from topologies.topology import TopologyError
 
 
@@ -40,15 +45,30 @@ class _OrOwnIndex:
         """Return what editors check."""
         return {"anyOf": [handler(schema), {"type": "string", "format": "index"}]}
 
-    def _check(self, value: Any, check_name: Callable[[Any], str]) -> str:
-        if isinstance(value, type):
-            value = import_path(value)
-        if not (isinstance(value, str) and ":" in value):
+    def _check(self, value: Any, check_name: Callable[[Any], str]) -> str | type[Index]:
+        if isinstance(value, str) and ":" in value:
+            value = _named(value)
+        if not isinstance(value, type):
             return check_name(value)
-        from joins.indexes.windows.window_indexes import find_window_index
-
-        find_window_index(value)
+        import_path(value)
+        absent = [method for method in _METHODS if not hasattr(value, method)]
+        if absent:
+            raise ValueError(f"an index has {', '.join(_METHODS)}; it lacks {', '.join(absent)}")
         return value
+
+
+_METHODS = ("__len__", *(name for name in vars(Index) if not name.startswith("_")))
+
+
+def _named(path: str) -> Any:
+    """Return the class that a text names, in a module that is here already."""
+    module, _, name = path.partition(":")
+    if module not in sys.modules and parent_process() is None:  # which has checked it, if any
+        raise ValueError(f"import {module} before, or pass the class: no text imports anything")
+    try:
+        return attrgetter(name)(import_module(module))
+    except (AttributeError, ImportError) as error:
+        raise ValueError(f"it cannot be imported: {error}") from None
 
 
 OR_OWN_INDEX = _OrOwnIndex()

@@ -23,6 +23,7 @@ from actors.interval_join.source import StreamSource
 from actors.scale_gate import ScaleGate
 from actors.source import Source
 from actors.window_join import ByKey, Grid, Joiner, Relay, Replicated, RoundRobin, Router, Routing
+from joins.indexes.index import Index
 from joins.queries.query import JoinQuery
 from topologies.actor_graph import ActorGraph
 from topologies.own_index import OR_OWN_INDEX
@@ -57,7 +58,7 @@ class Layout:
 
     routing: Routing
     joiners: Mapping[str, int]
-    index: str
+    index: str | type[Index]
     options: Mapping[str, Any] = field(default_factory=dict)
     nodes: int | None = None
     fanout: int | None = None

@@ -85,13 +85,20 @@ def test_what_is_no_index_is_refused(streams: dict[str, dict[str, np.ndarray]]) 
     for index, message in (
         (dict, "index = 'builtins:dict': an index has __len__, probe, .*; it lacks probe, "),
         (Local, "index = <class .*Local'>: <class .*Local'> cannot be imported, as a function"),
-        ("nowhere:Mine", "index = 'nowhere:Mine': it cannot be imported: No module named"),
+        ("nowhere:Mine", "index = 'nowhere:Mine': import nowhere before, or pass the class"),
         (f"{__name__}:Yours", "index = '.*:Yours': it cannot be imported: .* no attribute 'Yours'"),
         ("nested", "index = 'nested': .*'nested_loop', 'b_plus_tree' or 'chain_index'"),
         (5, "index = 5: "),
     ):
         with pytest.raises(js.ConfigError, match=message):
             js.run(QUERY, streams, topology="split_join", index=index)
+
+
+def test_no_text_imports_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "intruder.py").write_text("raise SystemExit('it ran')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(js.ConfigError, match="import intruder before"):
+        js.show("split_join", index="intruder:Mine")
 
 
 def test_it_is_described_beside_ours() -> None:

@@ -1,14 +1,12 @@
 """The structures that can store a share of a stream's window; any answers the same probes.
 
 A structure of one's own is a class with the methods of `joins.indexes.index.Index`, made from the
-dtypes of its columns, one per predicate. Its name is where it can be imported: ``module:Class``.
+dtypes of its columns, one per predicate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from operator import attrgetter
 from typing import Any
 
 from joins.indexes.index import Index
@@ -49,25 +47,11 @@ tuples are probed for, one per predicate in the order of the columns, and the st
 options."""
 
 
-def find_window_index(name: str) -> Callable[..., Index]:
-    """Return the factory of a structure, by its name or as ``module:Class``.
-
-    Raise :exc:`ValueError` for what cannot be imported or is no index.
-    """
-    if name in WINDOW_INDEXES:
-        return WINDOW_INDEXES[name]
-    module, _, path = name.partition(":")
-    try:
-        kind = attrgetter(path)(import_module(module))
-    except Exception as error:  # whatever that module raises
-        script = "; other processes do not have what a script or a notebook defines: use a module"
-        raise ValueError(
-            f"it cannot be imported: {error}{script if module == '__main__' else ''}"
-        ) from error
-    absent = [method for method in _METHODS if not hasattr(kind, method)]
-    if absent:
-        raise ValueError(f"an index has {', '.join(_METHODS)}; it lacks {', '.join(absent)}")
-    return _plain(kind)
+def find_window_index(index: str | type[Index]) -> Callable[..., Index]:
+    """Return the factory of a structure, named as above or a class of the caller's own."""
+    return _plain(index) if isinstance(index, type) else WINDOW_INDEXES[index]
 
 
-_METHODS = ("__len__", *(name for name in vars(Index) if not name.startswith("_")))
+def index_name(index: str | type[Index]) -> str:
+    """Return what steps of a structure are called in a profile of prices."""
+    return index.__qualname__ if isinstance(index, type) else index
