@@ -9,7 +9,16 @@ from typing import Annotated, Any, Literal
 
 import networkx as nx
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticSerializationError, to_json
 
 from actors.source import LINGER_NS
@@ -25,7 +34,7 @@ from netsim.network import (
 from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee
 from scenarios.faults_config import AnyFault
 from scenarios.surveys.survey import AnySurvey
-from scenarios.synthetic import SyntheticStream
+from scenarios.synthetic import TIME, SyntheticStream
 from topologies import registered_names
 from topologies.actor_graph import ActorGraph
 from topologies.own_index import import_path
@@ -122,6 +131,13 @@ class StreamConfig(Section):
     time: str | None = None
     arrival: str | None = None
     where: str | None = None
+
+    @field_validator("time")
+    @classmethod
+    def _time_of_files(cls, time: str | None, others: ValidationInfo) -> str | None:
+        if others.data.get("synthetic") and time not in (None, TIME):
+            raise ValueError(f"a synthetic stream has times of its own, in {TIME}")
+        return time
 
     @model_validator(mode="after")
     def _one_origin(self) -> StreamConfig:

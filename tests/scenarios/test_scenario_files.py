@@ -91,6 +91,13 @@ def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> No
         StreamSource(name=name, paths=["x.parquet"])
 
 
+def test_a_synthetic_stream_has_times_of_its_own() -> None:
+    stream = {"synthetic": {"rows": 9, "fields": {"x": "uniform(0, 9)"}}}
+    assert build({"query": QUERY, "streams": [stream | {"time": "ts"}]}, where="here")
+    with pytest.raises(ConfigError, match=r"streams\.0\.time = 'at': a synthetic stream has times"):
+        build({"query": QUERY, "streams": [stream | {"time": "at"}]}, where="here")
+
+
 def test_a_name_in_a_file_or_a_setting_is_refused_alike(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"name = '../evil': at most 100 letters"):
         load(written(tmp_path, 'name = "../evil"\n' + BASE))
