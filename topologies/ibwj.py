@@ -27,6 +27,7 @@ from joins.indexes.pim_tree.forest import level_nodes
 from joins.indexes.pim_tree.index import WIDTH
 from joins.threads import usable_cores
 from joins.window_join.registry import SHARED, IndexName, Making
+from joins.window_join.window_join import LOOKUP_ROWS
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, Topology, TopologyError
 
@@ -82,6 +83,9 @@ class Ibwj(Topology[IbwjParameters]):
                     f"insertion_depth = {p.insertion_depth}: the tree of a window of {longest} "
                     f"tuples is {deepest} deep, so subindexes hang at {deepest}"
                 )
+        if p.lookup_rows != LOOKUP_ROWS and (p.threads or not job.live):
+            whose = "threads that share an index do" if p.threads else "virtual time does"
+            notes.append(f"lookup_rows = {p.lookup_rows}: {whose} not depend on it")
         return tuple(notes)
 
     def assemble(self, job: Job, parameters: IbwjParameters) -> ActorGraph:

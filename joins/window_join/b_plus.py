@@ -32,15 +32,19 @@ from joins.machine.steps import implements
 from joins.machine.stops import DONE, NO_ROOM
 from joins.matches import MatchBuffer
 from joins.window_join.rows import KernelRows, probed_side
-from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
+from joins.window_join.window_join import (
+    LOOKUP_ROWS,
+    RowsJoin,
+    insert_row,
+    prepare_row,
+    probe_row,
+)
 from joins.window_join.window_keys import WindowKeys, append_key, is_full, key_at
 from joins.work import NO_WORK, Work
 
 LEAF_ENTRIES, FANOUT = 32, 32
 """Entries per leaf and children per node: a probe reads a leaf's keys and a few positions, and an
 insertion moves half a leaf. `--sweep` in benchmarks/b_plus_tree_join.py tries others."""
-BLOCK = 16
-"""Tuples whose leaves are looked up together."""
 _FEW = 3
 """Entries that a range is expected to have, when their cache lines are fetched ahead."""
 READ, WRITTEN, EXPIRED = range(3)
@@ -59,18 +63,25 @@ class BPlusTreeJoin(RowsJoin):
         Whether the one stream is joined with itself.
     leaf_entries, fanout
         Entries per leaf and children per inner node.
+    lookup_rows
+        Tuples whose leaves are looked up together; 1 looks them up one after the other.
     """
 
     state = ("_trees", "_window")
 
     def __init__(
-        self, *, self_join: bool = False, leaf_entries: int = LEAF_ENTRIES, fanout: int = FANOUT
+        self,
+        *,
+        self_join: bool = False,
+        leaf_entries: int = LEAF_ENTRIES,
+        fanout: int = FANOUT,
+        lookup_rows: int = LOOKUP_ROWS,
     ) -> None:
         super().__init__()
         sides = 1 if self_join else 2
         self._trees = [BPlusTree(leaf_entries=leaf_entries, fanout=fanout) for _ in range(sides)]
         self._window = WindowKeys(sides)
-        self._found = np.zeros((BLOCK, 3), np.int64)
+        self._found = np.zeros((lookup_rows, 3), np.int64)
 
     def _record(self) -> BPlusWindows:
         first, last = self._trees[0].nodes, self._trees[-1].nodes
@@ -97,7 +108,7 @@ class BPlusWindows(NamedTuple):
     keys, ends
         See `joins.window_join.window_keys`.
     found
-        int64, shape (`BLOCK`, 3): the leaves that were looked up for a block of rows, see `READ`.
+        int64, shape (rows of a block, 3): the leaves that were looked up for a block, see `READ`.
     block
         int64: the block's first row and its end.
     """
@@ -169,7 +180,7 @@ def _expire(
 
 @kernel
 def _look_up_block(index: BPlusWindows, rows: KernelRows, begin: int) -> None:
-    end = min(begin + BLOCK, len(rows.side))
+    end = min(begin + len(index.found), len(rows.side))
     index.block[0], index.block[1] = begin, end
     for row in range(begin, end):
         if rows.side[row]:

@@ -49,12 +49,14 @@ from joins.machine.steps import implements
 from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
 from joins.matches import MatchBuffer
 from joins.window_join.rows import KernelRows, probed_side
-from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
+from joins.window_join.window_join import (
+    LOOKUP_ROWS,
+    RowsJoin,
+    insert_row,
+    prepare_row,
+    probe_row,
+)
 from joins.work import COMPARISONS, Work
-
-BLOCK = 16
-"""Tuples whose cache lines are fetched together: enough to keep memory busy, few enough that the
-lines are still there when their turn comes."""
 
 READ, WRITTEN, WRITTEN_LEAF, PLACES = 0, 1, 2, 4
 """Columns of the places found: the subindex that is read first, the one that is written, the leaf
@@ -71,14 +73,16 @@ class ForestJoin(RowsJoin):
     ----------
     index
         `PimTree` or `Chain`, with two sides; with one for a self join.
+    lookup_rows
+        Tuples that are looked up together; 1 looks them up one after the other.
     """
 
     state = ("index",)
 
-    def __init__(self, index: ForestIndex) -> None:
+    def __init__(self, index: ForestIndex, *, lookup_rows: int = LOOKUP_ROWS) -> None:
         super().__init__()
         self.index = index
-        self._places = make_places(index.forest, BLOCK)
+        self._places = make_places(index.forest, lookup_rows)
 
     def _record(self) -> OwnForest:
         return OwnForest(self.index.forest, self._places, self._block)
@@ -95,7 +99,7 @@ class OwnForest(NamedTuple):
     forest
         The trees.
     places
-        Working memory of `BLOCK` rows, see `make_places`.
+        Working memory of a block of rows, see `make_places`.
     block
         The rows that were looked up: the first and the end.
     """

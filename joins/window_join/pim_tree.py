@@ -28,14 +28,7 @@ from joins.machine.memory import aligned, record
 from joins.machine.steps import implements
 from joins.matches import MatchBuffer
 from joins.threads import side_by_side, threads_for
-from joins.window_join.forest_join import (
-    BLOCK,
-    PLACES,
-    READ,
-    WRITTEN,
-    look_up_block,
-    make_places,
-)
+from joins.window_join.forest_join import PLACES, READ, WRITTEN, look_up_block, make_places
 from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.schedulers import (
     DRAINING,
@@ -77,6 +70,7 @@ from joins.window_join.shared import (
     probe_indexed,
 )
 from joins.window_join.shared_join import SharedIndex, Tasks, take_step
+from joins.window_join.window_join import LOOKUP_ROWS
 from joins.work import ATOMICS, NO_WORK, Work
 
 SEARCH, LOOK_UP, INSERT, CLOSE, BUILD, SWAP, APPLY = range(TAKE + 1, TAKE + 8)
@@ -167,7 +161,7 @@ class PimTreeWindows(SharedIndex):
         for side, window in enumerate(windows):
             self._make_room(side, window, max(before) + tasks.most_unindexed(len(rows.side)))
         forest = self.index.forest
-        ahead = 1 if tasks.simulated else BLOCK
+        ahead = 1 if tasks.simulated else LOOKUP_ROWS
         places = make_places(forest, tasks.workers * ahead)
         record = SharedForest(
             forest=forest,

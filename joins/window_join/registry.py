@@ -32,7 +32,7 @@ from joins.window_join.shared_join import (
     ThreadsJoin,
 )
 from joins.window_join.sorted_runs.join import SortedRunsJoin
-from joins.window_join.window_join import WindowJoin
+from joins.window_join.window_join import LOOKUP_ROWS, WindowJoin
 
 IndexName = Literal[
     "pim_tree",
@@ -74,6 +74,10 @@ class Making:
         the deepest level.
     chain_length
         Trees of a chain.
+    lookup_rows
+        Tuples whose leaves one thread without concurrency control looks up together, in trees that
+        are searched tuple by tuple, before it joins the first of them; 1 looks them up one after
+        the other. It changes real time: what work is counted hardly depends on it.
     """
 
     index: IndexName = "pim_tree"
@@ -84,6 +88,7 @@ class Making:
     merge_ratio: Annotated[float, Interval(gt=0, le=1)] | None = None
     insertion_depth: Annotated[int, Interval(ge=0, le=1000)] = INSERTION_DEPTH
     chain_length: Annotated[int, Interval(ge=2, le=1000)] = 2
+    lookup_rows: Annotated[int, Interval(ge=1, le=LOOKUP_ROWS)] = LOOKUP_ROWS
 
     @property
     def ratio(self) -> float:
@@ -125,7 +130,7 @@ def _forest(making: Making, sides: int) -> PimTree:
 
 
 def _forest_join(making: Making, sides: int) -> WindowJoin:
-    return ForestJoin(_forest(making, sides))
+    return ForestJoin(_forest(making, sides), lookup_rows=making.lookup_rows)
 
 
 def _shared_forest(making: Making, sides: int) -> SharedIndex:
@@ -134,7 +139,12 @@ def _shared_forest(making: Making, sides: int) -> SharedIndex:
 
 def _chain(making: Making, sides: int) -> WindowJoin:
     immutable = making.index == "ib_chain"
-    return ForestJoin(Chain(sides=sides, length=making.chain_length, immutable=immutable))
+    chain = Chain(sides=sides, length=making.chain_length, immutable=immutable)
+    return ForestJoin(chain, lookup_rows=making.lookup_rows)
+
+
+def _b_plus_tree(making: Making, sides: int) -> WindowJoin:
+    return BPlusTreeJoin(self_join=sides == 1, lookup_rows=making.lookup_rows)
 
 
 Alone = Callable[[Making, int], WindowJoin]
@@ -145,7 +155,7 @@ Shared = Callable[[Making, int], SharedIndex]
 INDEXES: dict[IndexName, tuple[Alone, Shared | None]] = {
     "pim_tree": (_forest_join, _shared_forest),
     "im_tree": (_forest_join, _shared_forest),
-    "b_plus_tree": (lambda _, sides: BPlusTreeJoin(self_join=sides == 1), None),
+    "b_plus_tree": (_b_plus_tree, None),
     "bw_tree": (
         lambda _, sides: ThreadsJoin(BwTreeWindows(sides, workers=1), threads=1),
         lambda making, sides: BwTreeWindows(sides, workers=making.threads),

@@ -20,6 +20,10 @@ from joins.state import Stateful
 from joins.window_join.rows import KernelRows
 from joins.work import NO_WORK, Work, new_counters
 
+LOOKUP_ROWS = 16
+"""Rows that are looked up in the trees together, before the first of them is joined: enough to keep
+memory busy, few enough that the lines are still in the cache when their turn comes."""
+
 
 @step
 def prepare_row(index: Any, rows: KernelRows, row: int, counters: np.ndarray) -> int:

@@ -212,7 +212,7 @@ class WindowJoinSpeedSurvey(Survey):
 
     Attributes
     ----------
-    index, merge_ratio, insertion_depth, chain_length, merge, threads, task_rows
+    index, merge_ratio, insertion_depth, chain_length, merge, threads, task_rows, lookup_rows
         Which join, as parameters of `ibwj`; threads are real ones, and 0 is one without locks.
     window_bits, other_bits
         The windows hold 2^*window_bits* tuples; that of S 2^*other_bits*, where that is given.
@@ -243,6 +243,7 @@ class WindowJoinSpeedSurvey(Survey):
     merge: Literal["nonblocking", "blocking"] = "nonblocking"
     threads: Annotated[int, Field(ge=0, le=64)] = 0
     task_rows: Annotated[int, Field(ge=1)] | None = None
+    lookup_rows: Annotated[int, Field(ge=1, le=16)] = 16
     window_bits: Annotated[int, Field(ge=6, le=26)] = 16
     other_bits: Annotated[int, Field(ge=6, le=26)] | None = None
     match_rate: Annotated[float, Field(gt=0)] = 2.0

@@ -151,5 +151,6 @@ def make_join(survey: WindowJoinSpeedSurvey) -> WindowJoin:
         threads=survey.threads,
         task_rows=survey.task_rows,
         merge=survey.merge,
+        lookup_rows=survey.lookup_rows,
     )
     return making.make(self_join=survey.self_join, unit_ps=None)

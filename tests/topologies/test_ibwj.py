@@ -30,6 +30,8 @@ QUERY = "SELECT R.x FROM R, S WHERE ABS(R.x - S.x) <= 2 WINDOW AS (SLIDE INTERVA
         ({"chain_length": 1}, "chain_length = 1: .*greater than or equal to 2"),
         ({"index": "skip_list"}, "index = 'skip_list': .*'pim_tree'"),
         ({"insertion_depth": -1}, "insertion_depth = -1"),
+        ({"lookup_rows": 0}, "lookup_rows = 0: .*greater than or equal to 1"),
+        ({"lookup_rows": 17}, "lookup_rows = 17: .*less than or equal to 16"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_named(values: dict[str, object], says: str) -> None:
@@ -53,6 +55,8 @@ def test_an_index_that_threads_cannot_share_is_refused_with_those_they_can() -> 
         ({"insertion_depth": 40}, 1 << 16, ["40: the tree of a window of 65536 tuples is 2 deep"]),
         ({"insertion_depth": 2}, 1, ["2: the tree of a window of 1 tuples is 0 deep"]),
         ({"threads": 8, "cores": 8}, 1 << 16, []),
+        ({"lookup_rows": 1}, 1 << 16, ["1: virtual time does not depend on it"]),
+        ({"lookup_rows": 2, "threads": 8}, 1 << 16, ["2: threads that share an index do not"]),
     ],
 )
 def test_what_says_less_than_it_seems_to_is_noted(
@@ -71,6 +75,32 @@ def test_what_says_less_than_it_seems_to_is_noted(
 )
 def test_threads_that_share_an_index_merge_rarely(values: dict[str, float], ratio: float) -> None:
     assert make_parameters(IBWJ, values).ratio == ratio
+
+
+@pytest.mark.parametrize(
+    ("index", "memory"),
+    [("b_plus_tree", "_found"), ("pim_tree", "_places"), ("ib_chain", "_places")],
+)
+@pytest.mark.parametrize("lookup_rows", [1, 5, 16])
+def test_as_many_tuples_are_looked_up_together_as_is_set(
+    index: str, memory: str, lookup_rows: int
+) -> None:
+    making = make_parameters(IBWJ, {"index": index, "lookup_rows": lookup_rows})
+    join = making.make(self_join=False, unit_ps=None)
+    assert len(getattr(join, memory)) == lookup_rows
+
+
+@pytest.mark.parametrize("world", list(draw_worlds(IBWJ, 4)), ids=range(4))
+def test_tuples_looked_up_together_change_no_digest_of_a_b_plus_tree(
+    world: World, tmp_path: Path
+) -> None:
+    digests = set()
+    for lookup_rows in (1, 5, 16):
+        parameters = {"index": "b_plus_tree", "lookup_rows": lookup_rows}
+        report = replace(world, parameters=parameters).run(tmp_path)
+        assert report.verdict.exact
+        digests.add(report.outcome.digest)
+    assert len(digests) == 1
 
 
 @pytest.mark.parametrize("index", SHARED)

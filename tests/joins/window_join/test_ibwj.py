@@ -15,6 +15,7 @@ from joins.window_join.forest_join import ForestJoin
 from joins.window_join.nested_loop import NestedLoopJoin
 from joins.window_join.rows import make_rows
 from joins.window_join.sorted_runs.join import SortedRunsJoin
+from joins.window_join.window_join import LOOKUP_ROWS
 from joins.work import NO_WORK
 from scenarios.calibration.window_joins import expected_matches
 from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact, matches_of
@@ -24,30 +25,36 @@ SMALL = {"run_width": 4, "tree_width": 4}
 
 def merge_trees(sides):
     return st.builds(
-        lambda ratio, depth: ForestJoin(
-            PimTree(sides=sides, merge_ratio=ratio, insertion_depth=depth, **SMALL)
+        lambda ratio, depth, lookup_rows: ForestJoin(
+            PimTree(sides=sides, merge_ratio=ratio, insertion_depth=depth, **SMALL),
+            lookup_rows=lookup_rows,
         ),
         st.floats(0, 1, exclude_min=True),
         st.integers(0, 9),
+        st.integers(1, LOOKUP_ROWS),
     )
 
 
 def chains(sides):
     return st.builds(
-        lambda length, immutable: ForestJoin(
-            Chain(sides=sides, length=length, immutable=immutable, **SMALL)
+        lambda length, immutable, lookup_rows: ForestJoin(
+            Chain(sides=sides, length=length, immutable=immutable, **SMALL),
+            lookup_rows=lookup_rows,
         ),
         st.integers(2, 6),
         st.booleans(),
+        st.integers(1, LOOKUP_ROWS),
     )
 
 
-def others(sides):
-    return st.sampled_from(["nested loop", "b plus tree"]).map(
-        lambda name: (
-            NestedLoopJoin(self_join=sides == 1)
-            if name == "nested loop"
-            else BPlusTreeJoin(self_join=sides == 1, leaf_entries=8, fanout=8)
+def nested_loops(sides):
+    return st.just(sides).map(lambda sides: NestedLoopJoin(self_join=sides == 1))
+
+
+def b_plus_trees(sides):
+    return st.integers(1, LOOKUP_ROWS).map(
+        lambda lookup_rows: BPlusTreeJoin(
+            self_join=sides == 1, leaf_entries=8, fanout=8, lookup_rows=lookup_rows
         )
     )
 
@@ -56,7 +63,7 @@ def sorted_runs(sides):
     return st.integers(1, 9).map(lambda ratio: SortedRunsJoin(self_join=sides == 1, ratio=ratio))
 
 
-@pytest.mark.parametrize("drivers", [merge_trees, chains, others, sorted_runs])
+@pytest.mark.parametrize("drivers", [merge_trees, chains, b_plus_trees, nested_loops, sorted_runs])
 @settings(max_examples=150, deadline=None)
 @given(data=st.data(), case=arrivals(), enumerate_ids=st.booleans())
 def test_every_tuple_finds_exactly_what_it_sees(drivers, data, case, enumerate_ids):
@@ -64,6 +71,7 @@ def test_every_tuple_finds_exactly_what_it_sees(drivers, data, case, enumerate_i
     assert_join_is_exact(join, case, enumerate_ids)
 
 
+@pytest.mark.parametrize("lookup_rows", [1, 5, LOOKUP_ROWS])
 @pytest.mark.parametrize("run_width", [4, 32])
 @pytest.mark.parametrize(
     "index",
@@ -75,7 +83,7 @@ def test_every_tuple_finds_exactly_what_it_sees(drivers, data, case, enumerate_i
     ],
 )
 @pytest.mark.parametrize("sides", [1, 2])
-def test_looking_ahead_changes_no_answer_nor_work_nor_tree(index, sides, run_width):
+def test_looking_ahead_changes_no_answer_nor_work_nor_tree(index, sides, run_width, lookup_rows):
     """One call looks a block of tuples up before the first is joined; a call a tuple cannot."""
     n = 3000
     rng = np.random.default_rng(sides)
@@ -91,7 +99,10 @@ def test_looking_ahead_changes_no_answer_nor_work_nor_tree(index, sides, run_wid
         start=np.maximum(0, stop - 500),
         stop=stop,
     )
-    joins = [ForestJoin(index(sides=sides, run_width=run_width, tree_width=4)) for _ in range(2)]
+    joins = [
+        ForestJoin(index(sides=sides, run_width=run_width, tree_width=4), lookup_rows=lookup_rows)
+        for _ in range(2)
+    ]
     for join in joins:
         # Where memory has to grow, the tuples left are looked up and counted once more.
         join.index.reserve(run_entries=2000, tree_nodes=3000, subindexes=200)
@@ -105,9 +116,10 @@ def test_looking_ahead_changes_no_answer_nor_work_nor_tree(index, sides, run_wid
         assert np.all(one == other), name
 
 
+@pytest.mark.parametrize("lookup_rows", [1, 5, LOOKUP_ROWS])
 @pytest.mark.parametrize("distinct", [7, 400, 1 << 40])
 @pytest.mark.parametrize("sides", [1, 2])
-def test_leaves_looked_up_ahead_change_no_answer_nor_work_nor_tree(sides, distinct):
+def test_leaves_looked_up_ahead_change_no_answer_nor_work_nor_tree(sides, distinct, lookup_rows):
     """Leaves of eight entries are split, merged and freed within nearly every block of tuples."""
     n, window = 1500, 300
     rng = np.random.default_rng(sides)
@@ -125,7 +137,8 @@ def test_leaves_looked_up_ahead_change_no_answer_nor_work_nor_tree(sides, distin
         start=np.maximum.accumulate(np.maximum(0, stop - rng.integers(window // 2, window, n))),
         stop=stop,
     )
-    joins = [BPlusTreeJoin(self_join=sides == 1, leaf_entries=8, fanout=8) for _ in range(2)]
+    small = {"self_join": sides == 1, "leaf_entries": 8, "fanout": 8}
+    joins = [BPlusTreeJoin(**small, lookup_rows=lookup_rows), BPlusTreeJoin(**small)]
     together = joins[0].join(rows, enumerate=True)
     alone = [joins[1].join(rows.part(i, i + 1), enumerate=True) for i in range(n)]
     count, fingerprint = expected_matches(rows, self_join=sides == 1)

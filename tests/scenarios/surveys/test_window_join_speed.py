@@ -48,6 +48,16 @@ def test_the_matches_counted_are_those_of_sorted_columns(matches: dict[str, int]
     assert matches["pim_tree"] == count.sum()
 
 
+@pytest.mark.parametrize("lookup_rows", [1, 5, 16])
+@pytest.mark.parametrize(("index", "memory"), [("b_plus_tree", "_found"), ("pim_tree", "_places")])
+def test_as_many_tuples_are_looked_up_together_as_is_set(
+    index: str, memory: str, lookup_rows: int, matches: dict[str, int]
+) -> None:
+    keys = {"index": index, "lookup_rows": lookup_rows}
+    assert len(getattr(window_join_speed.make_join(survey_of(**keys)), memory)) == lookup_rows
+    assert take(**keys).record["matches"] == matches[index]
+
+
 @pytest.mark.parametrize(
     "keys",
     [
@@ -140,7 +150,9 @@ def test_shares_of_the_streams_are_as_asked_for() -> None:
     assert (rows.side == 0).sum() == 900
 
 
-@pytest.mark.parametrize("keys", [{"index": "b_tree"}, {"window_bits": 40}, {"passes": 0}])
+@pytest.mark.parametrize(
+    "keys", [{"index": "b_tree"}, {"window_bits": 40}, {"passes": 0}, {"lookup_rows": 17}]
+)
 def test_what_cannot_be_measured_is_refused(keys: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         survey_of(**keys)
