@@ -334,7 +334,7 @@ class RunConfig(Section):
     encrypt
         Whether what processes send each other from machine to machine is encrypted.
     survey
-        What to find out instead of running a query; of a study's points alone.
+        What to find out instead of running a query; for the points of a study or a sweep.
     scales
         Per scale, what it changes of all this.
     """

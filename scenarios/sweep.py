@@ -2,7 +2,7 @@
 
 The first range runs along x, the second from line to line, any others from panel to panel, with a
 panel for each measure. So a sweep has the table, the picture, the intervals and the file of a
-study.
+study. What runs at each point is a query, or a survey (`scenarios.surveys.survey`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from actors.source import Feeding
+from joins.errors import suggest
 from joins.queries.parser import parse_query
 from scenarios.choice import AUTO, choose
 from scenarios.config import FeedingConfig, NetworkConfig, RunConfig
@@ -48,6 +49,8 @@ _RANGE = re.compile(
     r"([-+\d.e]+)\s*([a-zA-Z/]*)\.\.([-+\d.e]+)\s*([a-zA-Z/]*)(:log|:lin)?(?::(\d+))?"
 )
 _STEPS, _MOST_POINTS = 5, 10_000
+_OF_SURVEYS = ("profile", "seed")
+"""Keys that a survey shares with runs."""
 _SKEWED = {"zipf": 0, "self_similar": 1, "skewed": 2}
 """Distributions to the argument that says how skewed they are."""
 
@@ -206,6 +209,9 @@ def sweep_study(
     ConfigError
         A range names something that there is not, or a value that is not allowed.
     """
+    if base.survey:
+        _check_survey(base, ranges, measures, search=search)
+        base = base.model_copy(update={"query": "", "streams": ()})
     keys = [one.key for one in ranges]
     for key in keys:
         if keys.count(key) > 1:
@@ -215,7 +221,7 @@ def sweep_study(
             raise ConfigError(f"--over {one.key}: it has no values; give it one at least")
     if not 1 <= seeds <= REPEATS_MAX:
         raise ConfigError(f"seeds = {seeds}: 1 to {REPEATS_MAX} are allowed")
-    if base.topology == AUTO:
+    if base.topology == AUTO and not base.survey:
         swept = next((one.values[0] for one in ranges if one.key == "topology"), None)
         lengths = next((one.values for one in ranges if one.key == "window"), ())
         bound = change(base, settings_of(base, "window", lengths[0])) if lengths else base
@@ -255,6 +261,25 @@ def sweep_study(
     return build_study(titled, StudySection.model_validate(written), scale)
 
 
+def _check_survey(
+    base: RunConfig, ranges: Sequence[Range], measures: Sequence[str], *, search: bool
+) -> None:
+    """Refuse what means nothing to a survey: a rate, a run's parameters, a run's figures."""
+    assert base.survey is not None
+    if search:
+        raise ConfigError("--find sustainable: it is for runs, and a survey has no rate")
+    for one in ranges:
+        if not one.key.startswith("survey.") and one.key not in _OF_SURVEYS:
+            known = [f"survey.{key}" for key in type(base.survey).model_fields if key != "of"]
+            hint = suggest(f"survey.{one.key}", known)
+            raise ConfigError(f"--over {one.key}: a survey does not depend on it; {hint}")
+    if not measures:
+        raise ConfigError(
+            f"--measure is missing: a survey of {base.survey.of} has figures of its own "
+            "(see scenarios.surveys.survey)"
+        )
+
+
 def _joined(config: RunConfig, values: Mapping[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for key, value in values.items():
@@ -283,7 +308,7 @@ def _axis(base: RunConfig, across: Range | None) -> dict[str, Any]:
 
 def _variants(base: RunConfig, across: Range | None, lines: Range | None) -> dict[str, Any]:
     if lines is None:
-        return {base.topology: {}}
+        return {base.survey.of if base.survey else base.topology: {}}
     variants = {}
     for value in lines.values:
         settings = settings_of(base, lines.key, value)

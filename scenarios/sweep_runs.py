@@ -20,7 +20,7 @@ from scenarios.process_pool import process_pool
 from scenarios.run import Report, execute
 from scenarios.run_directory import POINTS, write_json
 from scenarios.scenario_files import ConfigError, change
-from scenarios.study.findings import Findings, check_measures
+from scenarios.study.findings import Findings, check_measures, check_memory, survey_result
 from scenarios.study.inputs import digest_inputs, digest_runs
 from scenarios.study.study import Point, Study
 from scenarios.sustainable import highest_sustained, is_sustained, saturated_tps
@@ -45,7 +45,10 @@ class _PointRun:
 
     def run(self) -> RunResult:
         """Run it, or search for its sustainable rate; what came out is stored in its folder."""
-        if self.search:
+        if self.point.config.survey:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            result = survey_result(self.point.config)
+        elif self.search:
             self.directory.mkdir(parents=True, exist_ok=True)
             result = _find_sustainable(self)
         else:
@@ -108,17 +111,14 @@ def run_sweep(
         that is to be measured.
     """
     runs = {}
-    for point in study.points:
-        try:
-            plan = make_plan(point.config, prepare=prepare)
-        except ValueError as error:
-            raise ConfigError(f"point {point.number} ({point.label}): {error}") from None
-        tables = [one.table for one in plan.streams if isinstance(one, TableStream)]
+    for point in study.in_turns:
+        streams = _prepare_streams(study, point, prepare)
+        tables = [one.table for one in streams if isinstance(one, TableStream)]
         parts = study.section.parts | {"search": (SUSTAINABLE,)} if search else study.section.parts
         digest = digest_runs([point.config], parts=parts, measured=study.is_measured, tables=tables)
         runs[point.number] = _PointRun(
             point=point,
-            streams=plan.streams,
+            streams=streams,
             directory=directory / POINTS / digest[:16],
             parts=study.section.parts,
             search=search,
@@ -141,6 +141,17 @@ def run_sweep(
         inputs=digest_inputs(study),
         date=f"{datetime.now(UTC):%Y-%m-%d}",
     )
+
+
+def _prepare_streams(study: Study, point: Point, prepare: Prepare) -> tuple[PreparedStream, ...]:
+    """Return the streams of a point, none where it is a survey; raise as `run_sweep` does."""
+    if point.config.survey:
+        check_memory(study, point)
+        return ()
+    try:
+        return make_plan(point.config, prepare=prepare).streams
+    except ValueError as error:
+        raise ConfigError(f"point {point.number} ({point.label}): {error}") from None
 
 
 def _side_by_side(runs: dict[int, _PointRun], processes: int) -> Iterator[tuple[int, RunResult]]:

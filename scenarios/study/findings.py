@@ -336,7 +336,7 @@ def run_points(
                     kernel_clock=kernel_clock(study.measures_of(point)),
                 )
             else:
-                result = _survey_result(point.config)
+                result = survey_result(point.config)
             results[point.number] = result
             if result.record:
                 check_measures(study, point, result.record)
@@ -344,7 +344,8 @@ def run_points(
     return Findings(study=study, results=results, inputs=inputs, date=date)
 
 
-def _survey_result(config: RunConfig) -> RunResult:
+def survey_result(config: RunConfig) -> RunResult:
+    """Take the survey of a point that is one."""
     from scenarios.surveys.taking import take_survey  # loads all indexes, which runs need not
 
     assert config.survey is not None  # what has no plan

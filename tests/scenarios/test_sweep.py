@@ -15,6 +15,7 @@ import pytest
 import joinsim as js
 from scenarios import sweep_runs
 from scenarios.scenario_files import ConfigError, build
+from scenarios.study import findings
 from scenarios.sweep import Range, settings_of, sweep_study
 
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
@@ -188,3 +189,45 @@ def test_a_sweep_is_of_the_order_of_arrival_the_rows_and_the_bound_query() -> No
     assert [one["digest"] for one in swept.summary["points"]] == [run.digest]
     assert run.digest != js.run(query, data, replicas=2, pairs=False, **how).digest
     assert "arrival={'A': 'rows', 'B': 'rows'}" in swept.replay
+
+
+SURVEY = {"of": "window join speed", "index": "b_plus_tree", "window_bits": 7}
+
+
+def test_a_survey_is_swept_as_a_query_is(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"scale": "smoke", "survey": SURVEY, "out": tmp_path}
+    over: dict[str, Any] = {
+        "survey.lookup_rows": [1, 16],
+        "survey.index": ["b_plus_tree", "pim_tree"],
+    }
+    swept = js.sweep("pim-band", over=over, measures=["tuples_s.median", "match_rate"], **how)
+    rates, matches = swept.summary["charts"]
+    assert [one["kind"] for one in rates["variants"]] == ["measured"] * 2
+    assert [one["kind"] for one in matches["variants"]] == ["simulated"] * 2
+    assert len({value for one in matches["variants"] for value in one["values"]}) == 1
+    assert all(value > 0 for one in rates["variants"] for value in one["values"])
+    assert swept.summary["query"] == ""
+    before = points(tmp_path)
+    assert len(before) == 4
+    js.sweep("pim-band", over=over, measures=["tuples_s.median"], **how)
+    assert points(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("how", "mistake"),
+    [
+        ({"over": {"survey.lookup_rows": [17]}}, "lookup_rows = 17: .*less than or equal to 16"),
+        ({"over": {"survey.lookup": [1]}}, "lookup: there is no such key; did you mean 'lookup_"),
+        ({"over": {"index": ["im_tree"]}}, "--over index: .* did you mean 'survey.index'"),
+        ({"over": {"survey.passes": [1]}, "measures": []}, "--measure is missing"),
+        ({"over": {"survey.passes": [1]}, "find": "sustainable"}, "a survey has no rate"),
+        ({"over": {"survey.window_bits": [26]}}, "memory and 1 B are free"),
+    ],
+)
+def test_a_survey_that_cannot_be_swept_is_refused(
+    how: dict[str, Any], mistake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findings, "free_memory_bytes", lambda: 1)
+    how = {"measures": ["tuples_s.median"]} | how
+    with pytest.raises(ConfigError, match=mistake):
+        js.sweep("pim-band", scale="smoke", survey=SURVEY, **how)
