@@ -1,9 +1,9 @@
 """From valid rows to numbered segments in event-time order.
 
-Rows are distributed to buckets by time range, each bucket is sorted on its own, and a row's id is
-its place in the bucket plus the sizes of the buckets before it. No step sees more than one bucket,
-and Spark sorts a bucket that outgrows memory on disk. A single timestamp is never split between
-buckets, so a source in which most rows share one timestamp has one large bucket.
+Rows are distributed to buckets by time range, a partition each. A bucket is sorted on its own, and
+a row's id is its place in the bucket plus the sizes of the buckets before it. No step sees more
+than one bucket, and Spark sorts a bucket that outgrows memory on disk. A single timestamp is never
+split between buckets, so a source in which most rows share one timestamp has one large bucket.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, Observation, Window
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as sf
 
-from spark_bridge.pipeline.typed_rows import FILE, ROW
+from spark_bridge.pipeline.typed_rows import FILE, ROW, place_in_partition
 from spark_bridge.pipeline.validation import TS
 from spark_bridge.prepared import ROW_GROUP_ROWS
 
 BUCKETS_MAX = 128  # the tree of comparisons between buckets must fit into one JVM method
 _BUCKET, _SOURCE = "__joinsim_bucket", "__joinsim_source"
+_BY_SOURCE, _BY_TIME, _ID = "__joinsim_by_source", "__joinsim_by_time", "__joinsim_id"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +71,8 @@ def make_buckets(valid: DataFrame, quantiles: list[int]) -> Buckets:
     for bucket, count, first, last in sorted(tuple(row) for row in counted):
         counts[bucket] = count
         spans.append((first, last))
+    if not counts[0]:  # the first quantile is the earliest time
+        bounds, counts = bounds[1:], counts[1:]
     in_order = all(a[1] < b[0] for a, b in pairwise(spans))
     return Buckets(bounds=bounds, counts=counts, in_order=in_order)
 
@@ -82,48 +84,53 @@ def write_segments(
     *,
     rows: int,
     segment_rows: int,
+    few: bool,
     scratch: Path,
     to: Path,
 ) -> int:
     """Write the first *rows* rows of *valid* in order, numbered, as segments in the folder *to*.
 
+    Where they are *few*, and in one bucket, one task does it all, without a shuffle.
+
     Returns
     -------
     int
-        How many of them, going by time, come after a row that followed them in the source
-        (counted between neighbours, within buckets).
+        How many of them have another place in their bucket by time than by source.
     """
     before = np.cumsum([0, *buckets.counts[:-1]]).tolist()
-    order = Window.partitionBy(_BUCKET).orderBy(TS, FILE, ROW)
-    offset = sf.array(*(sf.lit(int(count)) for count in before))
-    place = sf.row_number().over(order).cast("bigint")
+    offsets = sf.array(*(sf.lit(int(count)) for count in before))
+    bucket = _bucket(buckets.bounds)
     disorder = Observation()
+    if few and not buckets.bounds:
+        valid = valid.coalesce(1)
+    else:
+        valid = valid.repartitionById(len(buckets.counts), bucket)
     numbered = (
-        valid.withColumn(_BUCKET, _bucket(buckets.bounds))
-        .withColumn(_SOURCE, source_place())
-        .withColumn("__joinsim_id", sf.get(offset, sf.col(_BUCKET)) + place - 1)
-        .withColumn("__joinsim_back", sf.col(_SOURCE) < sf.lag(_SOURCE).over(order))
-        .filter(sf.col("__joinsim_id") < rows)
-        .observe(disorder, sf.count_if("__joinsim_back").alias("back"))
-        .select(sf.col("__joinsim_id").alias("id"), *columns, _BUCKET)
+        valid.withColumn(_SOURCE, source_place())
+        .sortWithinPartitions(_SOURCE)
+        .withColumn(_BY_SOURCE, place_in_partition())
+        .sortWithinPartitions(TS, _SOURCE)
+        .withColumn(_BY_TIME, place_in_partition())
+        .withColumn(_ID, sf.get(offsets, bucket) + sf.col(_BY_TIME))
+        .filter(sf.col(_ID) < rows)
+        .observe(disorder, sf.count_if(sf.col(_BY_TIME) != sf.col(_BY_SOURCE)).alias("moved"))
+        .select(sf.col(_ID).alias("id"), *columns)
     )
     (
-        numbered.write.partitionBy(_BUCKET)
-        .option("compression", "zstd")
+        numbered.write.option("compression", "zstd")
         .option("maxRecordsPerFile", segment_rows)
         .option("parquet.block.row.count.limit", ROW_GROUP_ROWS)
         .option("parquet.writer.version", "v2")  # times as differences: a fourth of the decoding
         .parquet(str(scratch))
     )
-    back = int(disorder.get["back"] or 0)
-    _move_parts(sorted(scratch.glob(f"{_BUCKET}=*/*.parquet"), key=_first_id), to)
-    return back
+    _move_parts(scratch, to)
+    return int(disorder.get["moved"] or 0)
 
 
 def write_rejected(rejected: DataFrame, *, scratch: Path, to: Path) -> None:
     """Write *rejected* rows, which are in source order, as Parquet in the folder *to*."""
     rejected.write.option("compression", "zstd").parquet(str(scratch))
-    _move_parts(sorted(scratch.glob("*.parquet")), to)
+    _move_parts(scratch, to)
 
 
 def source_place() -> Column:
@@ -144,14 +151,11 @@ def _bucket(bounds: list[int]) -> Column:
     return within(0, len(bounds))
 
 
-def _first_id(file: Path) -> int:
-    with pq.ParquetFile(file) as part:
-        position = part.schema_arrow.names.index("id")
-        return int(part.metadata.row_group(0).column(position).statistics.min)
-
-
-def _move_parts(files: list[Path], to: Path) -> None:
-    """Move what Spark wrote, in the order of *files*, to the folder *to*, which is created."""
+def _move_parts(scratch: Path, to: Path) -> None:
+    """Move what Spark wrote in the folder *scratch* to the folder *to*, which is created."""
     to.mkdir()
+    # Named part-00000-<run>-c000, by partition and file, of which there may be more than 1000.
+    parts = scratch.glob("*.parquet")
+    files = sorted(parts, key=lambda part: (part.name[:10], len(part.name), part.name))
     for number, file in enumerate(files):
         file.rename(to / f"part-{number:05d}.parquet")

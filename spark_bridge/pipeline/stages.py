@@ -45,8 +45,7 @@ from spark_bridge.prepared import (
 from spark_bridge.sql.statement import sql_name
 
 REASONS_LISTED = 5  # in an error message
-TASKS_MAX = 32  # sorting tasks; beyond that each takes several buckets, one after the other
-_ONE_TASK_BYTES = 8 << 20  # so much is read, sorted and written by one task, without a shuffle
+_ONE_TASK_BYTES = 8 << 20  # below this a shuffle costs more than a second task saves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +118,7 @@ def _build(
     buckets = numbering.ONE_BUCKET
     if counts is not None:
         buckets = numbering.make_buckets(valid, counts.quantiles)
-    tasks = min(len(buckets.counts), TASKS_MAX)
-    session.conf.set("spark.sql.shuffle.partitions", str(tasks))
-    if sum(file.size_bytes for file in files) < _ONE_TASK_BYTES:
-        valid = valid.coalesce(1)
+    session.conf.set("spark.sql.shuffle.partitions", str(len(buckets.counts)))
     task.report("write")
     coded = {
         name: dictionaries[source.codes[name]]
@@ -136,12 +132,13 @@ def _build(
     for name, file in code_files.items():
         shutil.copyfile(coded[name].file, file)
     valid = with_codes(valid, {FIELD + name: file for name, file in code_files.items()})
-    back = numbering.write_segments(
+    moved = numbering.write_segments(
         valid,
         _columns(source, layout),
         buckets,
         rows=source.rows or typed.rows,
         segment_rows=task.segment_rows,
+        few=sum(file.size_bytes for file in files) < _ONE_TASK_BYTES,
         scratch=folder / "segments",
         to=stream / SEGMENTS,
     )
@@ -158,7 +155,7 @@ def _build(
     for name, file in code_files.items():
         file.rename(stream / codes_file(name))
     notes = [*layout.notes, *rows.notes, *_code_notes(source.name, coded)]
-    in_order = source.arrival is not None or (buckets.in_order and back == 0)
+    in_order = source.arrival is not None or (buckets.in_order and moved == 0)
     notes += _order_notes(in_order, span.repeated)
     notes += [note.format(lost) for note, lost in counts.lost.items() if lost]
     if length < counts.valid:

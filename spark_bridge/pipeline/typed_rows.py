@@ -180,6 +180,11 @@ def _read(spark: SparkSession, files: list[RawFile], delimiter: str, folder: Pat
     return reduce(DataFrame.unionByName, frames)
 
 
+def place_in_partition() -> Column:
+    """Return a row's place in its partition, from 0."""
+    return sf.monotonically_increasing_id().bitwiseAND(sf.lit((1 << 33) - 1))
+
+
 def _file_number() -> Column:
     return sf.substring(sf.col("_metadata.file_name"), 1, 6).cast("int").alias(FILE)
 
@@ -197,11 +202,10 @@ def _csv(
         .option("columnNameOfCorruptRecord", TEXT)
         .csv(paths)
     )
-    place = sf.monotonically_increasing_id().bitwiseAND(sf.lit((1 << 33) - 1))
     return frame.select(
         *order,
         _file_number(),
-        place.alias(ROW),
+        place_in_partition().alias(ROW),
         sf.col(TEXT),
         sf.col("_metadata.file_block_start").alias(_BLOCK),
     )

@@ -240,6 +240,25 @@ def test_disorder_and_repeats_are_noted_and_only_they(
     assert tuples(stream)["row"].to_pylist() == order
 
 
+@pytest.mark.parametrize("segment_rows", [300, 600, 2000])
+@pytest.mark.parametrize(("last", "notes"), [(6, []), (4, [SORTED])])
+def test_the_order_is_that_of_valid_rows_through_all_files(
+    spark: Any, tmp_path: Path, segment_rows: int, last: int, notes: list[str]
+) -> None:
+    """Spark reads the larger file first; rows that are rejected are in no order."""
+    files = [
+        write_parquet(tmp_path / "a.parquet", {"ts": [1, 9, 2], "v": [0.0, None, 1.0]}),
+        write_parquet(
+            tmp_path / "b.parquet", {"ts": [0, *[3] * 900, 5, last], "v": [None, *range(902)]}
+        ),
+    ]
+    stream = prepare_one(
+        tmp_path / "out", spark, paths=files, fields=["v"], segment_rows=segment_rows
+    )
+    assert [note for note in stream.notes if "in time order" in note] == notes
+    assert tuples(stream)["ts"].to_pylist() == sorted([1, 2, *[3] * 900, 5, last])
+
+
 @pytest.mark.parametrize("segment_rows", [3, 100])
 @pytest.mark.parametrize(
     ("arrival", "arrives"),
