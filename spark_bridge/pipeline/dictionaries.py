@@ -21,9 +21,9 @@ from pyspark.sql import functions as sf
 from spark_bridge.errors import DataError
 from spark_bridge.pipeline.source import Task, require_unchanged
 from spark_bridge.pipeline.typed_rows import (
+    Typed,
     errors_about,
     pipeline_session,
-    plain_name,
     typed_rows,
 )
 from spark_bridge.pipeline.values import filled
@@ -70,8 +70,10 @@ class _Member:
 
 def build_dictionaries(
     spark: SparkSession, tasks: Sequence[Task], folder: Path
-) -> dict[str, Dictionary]:
+) -> tuple[dict[str, Dictionary], dict[str, Typed]]:
     """Collect the texts of all fields of *tasks* that may have some, by the dictionary's name.
+
+    The second result is the rows of these tasks, by stream: to find the types of CSV is a pass.
 
     A field without text is in no dictionary. A dictionary has every text of its columns, including
     those of rejected rows and of rows that a condition leaves out.
@@ -83,38 +85,40 @@ def build_dictionaries(
     tasks
         The streams that are prepared together.
     folder
-        Existing, empty folder that receives the files.
+        Existing, empty folder with a plain name, which receives the files, and links that the rows
+        are read by.
 
     Raise :exc:`DataError` if fields of one dictionary are text in one stream and not in another,
     or a source cannot be read.
     """
     session = pipeline_session(spark)
     dictionaries: dict[str, Dictionary] = {}
-    with plain_name(folder) as plain:
-        groups: dict[str, list[_Member]] = {}
-        for number, task in enumerate(task for task in tasks if task.source.codes):
-            links = plain / f"links-{number}"
-            links.mkdir()
-            with errors_about(f"stream {task.source.name!r} ({task.source.files})"):
-                for name, member in _members(session, task, links):
-                    groups.setdefault(name, []).append(member)
-        for number, (name, members) in enumerate(groups.items()):
-            if not any(member.texts is not None for member in members):
-                continue
-            _require_texts(members)
-            with errors_about(f"the texts of {members[0].stream}.{members[0].field}"):
-                texts = reduce(
-                    DataFrame.union, (m.texts for m in members if m.texts is not None)
-                ).distinct()
-                texts.sort("value").write.parquet(str(plain / f"sorted-{number}"))
-            file = folder / f"codes-{number}.parquet"
-            size, digest = _number(folder / f"sorted-{number}", file)
-            streams = tuple(dict.fromkeys(member.stream for member in members))
-            dictionaries[name] = Dictionary(file=file, size=size, digest=digest, streams=streams)
+    typed: dict[str, Typed] = {}
+    groups: dict[str, list[_Member]] = {}
+    for number, task in enumerate(task for task in tasks if task.source.codes):
+        links = folder / f"links-{number}"
+        links.mkdir()
+        with errors_about(f"stream {task.source.name!r} ({task.source.files})"):
+            typed[task.source.name] = typed_rows(session, task, links)
+            for name, member in _members(task, typed[task.source.name]):
+                groups.setdefault(name, []).append(member)
+    for number, (name, members) in enumerate(groups.items()):
+        if not any(member.texts is not None for member in members):
+            continue
+        _require_texts(members)
+        ordered, file = folder / f"sorted-{number}", folder / f"codes-{number}.parquet"
+        with errors_about(f"the texts of {members[0].stream}.{members[0].field}"):
+            texts = reduce(
+                DataFrame.union, (m.texts for m in members if m.texts is not None)
+            ).distinct()
+            texts.sort("value").write.parquet(str(ordered))
+        size, digest = _number(ordered, file)
+        streams = tuple(dict.fromkeys(member.stream for member in members))
+        dictionaries[name] = Dictionary(file=file, size=size, digest=digest, streams=streams)
     # Also of streams that are complete already, whose files are not checked later.
     for task in tasks:
         require_unchanged(task.files)
-    return dictionaries
+    return dictionaries, typed
 
 
 def with_codes(frame: DataFrame, files: Mapping[str, Path]) -> DataFrame:
@@ -133,9 +137,8 @@ def with_codes(frame: DataFrame, files: Mapping[str, Path]) -> DataFrame:
     return frame
 
 
-def _members(session: SparkSession, task: Task, links: Path) -> Iterator[tuple[str, _Member]]:
+def _members(task: Task, typed: Typed) -> Iterator[tuple[str, _Member]]:
     source, layout = task.source, task.layout
-    typed = typed_rows(session, task, links)
     for field, name in source.codes.items():
         column = layout.fields.get(field)
         texts = None

@@ -123,23 +123,28 @@ def _prepare_all(
     spark: SparkSession,
     streams: dict[str, PreparedStream | None],
 ) -> None:
-    from spark_bridge.pipeline.dictionaries import build_dictionaries
+    from spark_bridge.pipeline.dictionaries import Dictionary, build_dictionaries
     from spark_bridge.pipeline.stages import build
+    from spark_bridge.pipeline.typed_rows import Typed, plain_name
 
     named = {name for task in missing for name in task.source.codes.values()}
     sharing = [task for task in tasks if named.intersection(task.source.codes.values())]
     with ExitStack() as scratch:
-        dictionaries = {}
+        dictionaries: dict[str, Dictionary] = {}
+        typed: dict[str, Typed] = {}
         if sharing:
             texts = scratch.enter_context(building(out, DICTIONARIES))
-            dictionaries = build_dictionaries(spark, sharing, texts)
+            plain = scratch.enter_context(plain_name(texts))
+            dictionaries, typed = build_dictionaries(spark, sharing, plain)
         for task in missing:
             name = task.source.name
             with building(out, name) as folder:
                 # Another process may have built it while this one waited for the lock.
                 if _finished(task, out) is None:
                     rejected = out / f"{name}.rejected"
-                    build(spark, task, folder, dictionaries, only_rejected=rejected)
+                    build(
+                        spark, task, folder, dictionaries, typed.get(name), only_rejected=rejected
+                    )
                     publish(folder / "stream", out / name)
             streams[name] = load_stream(out / name)
             task.report("done")

@@ -64,6 +64,7 @@ def build(
     task: Task,
     folder: Path,
     dictionaries: Mapping[str, Dictionary],
+    typed: Typed | None,
     *,
     only_rejected: Path,
 ) -> None:
@@ -79,28 +80,31 @@ def build(
         Existing, empty folder for the stream and for temporary files.
     dictionaries
         Of the source's text fields, by the names that it has for them.
+    typed
+        The source's rows, where its dictionaries were made of them; None reads the files.
     only_rejected
         Folder for the rejected rows when all are.
 
     Raise :exc:`DataError` with the reason why the source cannot become a stream.
     """
-    session, what = pipeline_session(spark), f"stream {task.source.name!r} ({task.source.files})"
+    what = f"stream {task.source.name!r} ({task.source.files})"
     with errors_about(what), plain_name(folder) as plain:
-        _build(session, task, dictionaries, plain, only_rejected)
+        task.report("read")
+        if typed is None:
+            (plain / "links").mkdir()
+            typed = typed_rows(pipeline_session(spark), task, plain / "links")
+        _build(task, typed, dictionaries, plain, only_rejected)
 
 
 def _build(
-    session: SparkSession,
     task: Task,
+    typed: Typed,
     dictionaries: Mapping[str, Dictionary],
     folder: Path,
     only_rejected: Path,
 ) -> None:
     source, files, layout, stream = task.source, task.files, task.layout, folder / "stream"
     stream.mkdir()
-    task.report("read")
-    (folder / "links").mkdir()
-    typed = typed_rows(session, task, folder / "links")
     task.report("judge")
     rows = validate(task, typed)
     watched = _watched(typed, {*layout.fields.values(), typed.time})
@@ -118,7 +122,8 @@ def _build(
     buckets = numbering.ONE_BUCKET
     if counts is not None:
         buckets = numbering.make_buckets(valid, counts.quantiles)
-    session.conf.set("spark.sql.shuffle.partitions", str(len(buckets.counts)))
+    settings = typed.frame.sparkSession.conf
+    settings.set("spark.sql.shuffle.partitions", str(len(buckets.counts)))
     task.report("write")
     coded = {
         name: dictionaries[source.codes[name]]
