@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 
 from benchmarks.contest import Contender, engines_contest
 from benchmarks.measure import Result, report
@@ -85,13 +86,13 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3, help="of each size (3)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
-    results = [
-        compare(work, topology, engine, options.turns)
-        for work in options.works
-        for topology in WORKS[work][2]
-        if topology in (options.topologies or WORKS[work][2])
-        for engine in options.engines
-    ]
+    results = []
+    for work in options.works:
+        for topology in WORKS[work][2]:
+            if topology in (options.topologies or WORKS[work][2]):
+                for engine in options.engines:
+                    results.append(compare(work, topology, engine, options.turns))
+                    print(f"{results[-1].name}: {results[-1].median:.2f}", file=sys.stderr)
     ratios = [result.median for result in results]
     reached = Result.of("least of all", [min(ratios)], unit="times", target=_TARGET)
     middle = Result.of("median of all", [statistics.median(ratios)], unit="times")
