@@ -108,8 +108,8 @@ class _Columns:
     that is filled meanwhile: results come in bursts.
 
     All first bytes of a column's numbers are written before all second ones, and so on: ids that
-    are near each other then differ in few places, and LZ4 compresses them to a tenth, in half the
-    time that writing their differences takes. Nulls, and statistics but those of *ordered*
+    are near each other then differ in few places, which LZ4 makes short in about half the time that
+    writing their differences takes. Nulls, and statistics but those of *ordered*
     columns, which readers go by, would only take time.
     """
 

@@ -1,10 +1,12 @@
-"""Nothing set, against the best size of batches set by hand: one query of each system.
+"""Nothing set, against the best size of messages set by hand: one query a system.
 
 In the clock: as for all engines (`benchmarks.contest`), pairs counted. *By hand* are messages of
 1,000, 4,000, 16,000 and 65,536 tuples, from sources and, where a topology has the parameter, from
-its emitters; a system's best is the one of the greatest median. Queries are those of scenarios,
-with their data, and without anything else that these set. Where to look first when a default is
-slow: how messages grow, in `actors.source.Feeding`.
+its emitters; a system's best is the one of the greatest median. Queries and data are those of
+scenarios; nothing else that these set applies. Semijoins, whose batches are their execution
+intervals, the low-latency handshake join and Flink's interval join are left out.
+
+How messages grow where nothing is set: `actors.source.Feeding`.
 
 Run: ``python -m benchmarks.defaults [--works interval ...] [--engines inline live spark]
 [--topologies kp_oij ...] [--turns 3] [--json]``

@@ -79,7 +79,7 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*bound.args, **bound.kwargs)
         except JoinsimError as error:
-            for name in kwargs.keys() - signature.parameters.keys():
+            for name in [name for name in kwargs if name not in signature.parameters]:
                 near = get_close_matches(name, signature.parameters, n=1)
                 if near:  # it was taken for a parameter of a topology
                     hint = f"{name}: did you mean {near[0]!r}? "

@@ -50,7 +50,7 @@ class _OrOwnIndex:
             value = _named(value)
         if not isinstance(value, type):
             return check_name(value)
-        import_path(value)
+        import_path(value)  # which refuses what other processes could not find
         absent = [method for method in _METHODS if not hasattr(value, method)]
         if absent:
             raise ValueError(f"an index has {', '.join(_METHODS)}; it lacks {', '.join(absent)}")
@@ -63,7 +63,8 @@ _METHODS = ("__len__", *(name for name in vars(Index) if not name.startswith("_"
 def _named(path: str) -> Any:
     """Return the class that a text names, in a module that is here already."""
     module, _, name = path.partition(":")
-    if module not in sys.modules and parent_process() is None:  # which has checked it, if any
+    # A process of a pool has the name from the one that started it, which has checked it.
+    if module not in sys.modules and parent_process() is None:
         raise ValueError(f"import {module} before, or pass the class: no text imports anything")
     try:
         return attrgetter(name)(import_module(module))

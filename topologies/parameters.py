@@ -86,7 +86,7 @@ def allowed_words(schema: dict[str, Any]) -> str:  # noqa: C901  (a kind of valu
         case {"format": "bandwidth"}:
             return "a bandwidth, such as '1 Mbps'"
         case {"anyOf": [{"enum": words}, {"format": "index"}]}:
-            return f"{', '.join(words)}; or an index of your own, as module:Class"
+            return f"{', '.join(words)}; or, from Python, an index class of your own"
         case {"type": "boolean"}:
             return "true, false"
         case {"exclusiveMinimum": above, "maximum": most}:

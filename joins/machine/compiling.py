@@ -61,8 +61,8 @@ def kernel(function: F) -> F:
 def read_only(column: np.ndarray) -> np.ndarray:
     """Return a view of *column* that nothing can be written through.
 
-    A kernel that only reads it then has one machine code, whoever else may write to the column;
-    numba loads another for every mix of writable and read-only arguments.
+    For kernels that only read it: numba makes, and loads, another machine code for every mix of
+    writable and read-only arguments.
     """
     view = column.view()
     view.flags.writeable = False

@@ -1,4 +1,4 @@
-"""An index of the caller's own: passed as a class, named as ``module:Class``, found by others."""
+"""An index of the caller's own: passed as a class, or named where its module is imported."""
 
 from __future__ import annotations
 
@@ -103,5 +103,5 @@ def test_no_text_imports_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_it_is_described_beside_ours() -> None:
     (index,) = [one for one in describe(find_topology("join_matrix")) if one.name == "index"]
-    assert index.allowed == "nested_loop, b_plus_tree; or an index of your own, as module:Class"
+    assert index.allowed == "nested_loop, b_plus_tree; or, from Python, an index class of your own"
     assert '"format": "index"' in json.dumps(scenario_schema())

@@ -152,8 +152,8 @@ def put_together(destination: Destination) -> None:
         filled = [file for file in files if pq.read_metadata(file).num_rows] or files[:1]
         if len(filled) == 1:
             filled[0].replace(path)
-            continue
-        path.mkdir()
-        for number, file in enumerate(filled):
-            file.replace(path / f"part-{number}.parquet")
+        else:
+            path.mkdir()
+            for number, file in enumerate(filled):
+                file.replace(path / f"part-{number}.parquet")
     shutil.rmtree(folder)

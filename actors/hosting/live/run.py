@@ -363,9 +363,10 @@ class LiveRun:
         return self._fetched()
 
     def pieces(self) -> Iterator[Piece]:
-        """Return the files that the destination does not see, after all `entries`.
+        """Return, piece by piece, files of processes that cannot write to the destination.
 
-        When all have come, the other files are whole, and on their disk.
+        For a run that has one, after all `entries`. When the last piece has come, the files of the
+        other processes are whole, and on the disk.
         """
         return self._fetched()
 
@@ -445,8 +446,11 @@ def serve(mesh: Mesh, system: LiveSystem, destination: Destination | None) -> No
         if part:
             part.results.publish()  # which goes on while entries are fetched
         mesh.send(mesh.driver, measured)
-        for written in (journal.entries(), *([part.pieces()] if part else [])):
-            for entry in written:
+        written: list[Iterator[Any]] = [journal.entries()]
+        if part:
+            written.append(part.pieces())
+        for entries in written:
+            for entry in entries:
                 from_driver(mesh, early)
                 mesh.send(mesh.driver, entry)
             from_driver(mesh, early)
