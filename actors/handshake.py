@@ -26,13 +26,13 @@ from actors.source import Fed
 from actors.window_join import expire
 from joins.batch import Batch, Schema
 from joins.indexes.index import Index, ranges_for, stored_columns
-from joins.indexes.windows.window_indexes import find_window_index, index_name
+from joins.indexes.windows.window_indexes import find_window_index
 from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, WindowBounds
 from joins.state import Stateful
-from joins.work import Step, Work
+from joins.work import Step, Work, structure_name
 
 RIGHTWARD, LEFTWARD = 0, 1
 """The two flows: R enters at the first core, S at the last."""
@@ -132,7 +132,7 @@ class Segment(Stateful):
         nothing = np.empty(0, np.int64)
         self.tuples = Probes(Batch.empty(schema), nothing, nothing, nothing)
         self._conditions = conditions
-        self._name = index_name(index)
+        self._name = structure_name(index)
         self._index: Index = find_window_index(index)(conditions)
 
     def __len__(self) -> int:

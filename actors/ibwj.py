@@ -117,7 +117,7 @@ class Machine(Actor):
     ) -> None:
         self._rows = RowMaker(query, schemas)
         self._residual = Residual(query, schemas, self._rows.indexed)
-        self._index = making.index
+        self._index = making.index_name
         self._join = making.make(self_join=query.is_self_join, unit_ps=unit_ps)
         self._pairs = pairs
 

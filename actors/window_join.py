@@ -23,12 +23,12 @@ from actors.source import Fed
 from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.indexes.index import Index, ranges_for, stored_columns
-from joins.indexes.windows.window_indexes import find_window_index, index_name
+from joins.indexes.windows.window_indexes import find_window_index
 from joins.matches import Matches
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, WindowBounds
-from joins.work import NO_WORK, Step
+from joins.work import NO_WORK, Step, structure_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ class Joiner(Actor):
         self._stored_stream = [query.stored_stream(stream) for stream in streams]
         self._probing = [query.conditions(stream, schemas) for stream in streams]
         self._storing = [self._probing[other] for other in self._stored_stream]
-        self._index = index_name(index)
+        self._index = structure_name(index)
         self._indexes: list[Index] = [
             find_window_index(index)(conditions, **options) for conditions in self._storing
         ]

@@ -75,6 +75,11 @@ class Step(NamedTuple):
     size: int
 
 
+def structure_name(structure: str | type) -> str:
+    """Return what steps of a structure are named after: its name, or that of the caller's class."""
+    return structure.__qualname__ if isinstance(structure, type) else structure
+
+
 COUNTERS = Work._fields
 """The order in which kernels write their int64 counters."""
 COMPARISONS, INSERTS, MOVES, BITS, BYTES_COPIED, MATCHES, ATOMICS, ELAPSED_NS = range(len(COUNTERS))

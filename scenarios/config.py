@@ -37,7 +37,7 @@ from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import TIME, SyntheticStream
 from topologies import registered_names
 from topologies.actor_graph import ActorGraph
-from topologies.own_index import import_path
+from topologies.own_class import import_path
 from topologies.quantities import BitsPerSecond, Nanoseconds
 from topologies.topology import SinkPlace
 

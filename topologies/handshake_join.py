@@ -31,7 +31,7 @@ from actors.handshake import Core, Driver, LowLatencyCore, RestingCore
 from actors.protocol import FEEDBACK
 from actors.source import Source
 from topologies.actor_graph import ActorGraph
-from topologies.own_index import OR_OWN_INDEX
+from topologies.own_class import OR_OWN_INDEX
 from topologies.topology import STRICT, Job, Pes, Topology
 
 

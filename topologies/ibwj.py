@@ -19,6 +19,8 @@ index=nested_loop|b_plus_tree``) and low-latency handshake join.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic.dataclasses import dataclass
 
 from actors.ibwj import Machine
@@ -27,8 +29,9 @@ from joins.indexes.pim_tree.forest import level_nodes
 from joins.indexes.pim_tree.index import WIDTH
 from joins.threads import usable_cores
 from joins.window_join.registry import SHARED, IndexName, Making
-from joins.window_join.window_join import LOOKUP_ROWS
+from joins.window_join.window_join import LOOKUP_ROWS, WindowJoin
 from topologies.actor_graph import ActorGraph
+from topologies.own_class import OrOwnClass, derived_from
 from topologies.topology import STRICT, Job, Topology, TopologyError
 
 
@@ -36,8 +39,10 @@ from topologies.topology import STRICT, Job, Topology, TopologyError
 class IbwjParameters(Making):
     """What can be set of the index-based window join."""
 
+    index: Annotated[IndexName, OrOwnClass(derived_from(WindowJoin))] = "pim_tree"
 
-def _unit_ps(job: Job, index: IndexName, cores: int) -> tuple[int, ...]:
+
+def _unit_ps(job: Job, index: str, cores: int) -> tuple[int, ...]:
     """Return what a unit of work takes one of *cores* that share *index* with full windows.
 
     Each tuple is inserted once: the price of an insertion includes that of a tuple.
@@ -96,7 +101,7 @@ class Ibwj(Topology[IbwjParameters]):
         p = parameters
         if p.threads and p.index not in SHARED:
             raise TopologyError(
-                f"threads = {p.threads}: several threads cannot share an index of {p.index}; "
+                f"threads = {p.threads}: several threads cannot share an index of {p.index_name}; "
                 f"leave threads at 0, or share one of {', '.join(SHARED)}"
             )
         graph = ActorGraph()
@@ -107,7 +112,7 @@ class Ibwj(Topology[IbwjParameters]):
             Machine,
             **job.join,
             making=p,
-            unit_ps=None if job.live else _unit_ps(job, p.index, p.cores or p.threads),
+            unit_ps=None if job.live else _unit_ps(job, p.index_name, p.cores or p.threads),
             pairs=job.pairs,
         )
         graph.connect(source, "out", machine)

@@ -85,8 +85,8 @@ def allowed_words(schema: dict[str, Any]) -> str:  # noqa: C901  (a kind of valu
             return "a time, such as '25 ms'"
         case {"format": "bandwidth"}:
             return "a bandwidth, such as '1 Mbps'"
-        case {"anyOf": [{"enum": words}, {"format": "index"}]}:
-            return f"{', '.join(words)}; or, from Python, an index class of your own"
+        case {"anyOf": [{"enum": words}, {"format": "class"}]}:
+            return f"{', '.join(words)}; or, from Python, a class of your own"
         case {"type": "boolean"}:
             return "true, false"
         case {"exclusiveMinimum": above, "maximum": most}:

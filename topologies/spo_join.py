@@ -41,10 +41,12 @@ from actors.spo_join.immutable import (
 from actors.spo_join.mutable import LogicalPE, PredicatePE
 from actors.spo_join.router import Router
 from joins.epochs import MergeThreshold
+from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.immutable.segments import SEGMENTS
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, read_extent
 from topologies.actor_graph import ActorGraph
+from topologies.own_class import OrOwnClass, derived_from
 from topologies.quantities import Duration, Extent
 from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
 
@@ -79,7 +81,8 @@ class SpoJoinParameters:
         What predicates find in the mutable component and how it is intersected: ``bits`` are bit
         arrays, ``hash`` lists of ids that go through a hash table.
     immutable
-        What epochs are sealed into, a structure of `joins.indexes.immutable.segments`.
+        What epochs are sealed into, a structure of `joins.indexes.immutable.segments`, or a class
+        that derives from `joins.indexes.immutable.segment.ImmutableSegment`.
     threads
         Threads over the segments of one PO-Join PE (Algorithm 4).
     logical_partitioning
@@ -107,7 +110,10 @@ class SpoJoinParameters:
     po_join_pes: Pes = 4
     merge_threshold: Annotated[str, Extent(words=("slide", "slide/pes"))] | None = None
     mutable: Literal["bits", "hash"] = "bits"
-    immutable: Literal[tuple(SEGMENTS)] = "po_join"  # type: ignore[valid-type]
+    immutable: Annotated[
+        Literal[tuple(SEGMENTS)],  # type: ignore[valid-type]
+        OrOwnClass(derived_from(ImmutableSegment)),
+    ] = "po_join"
     threads: Annotated[int, Interval(ge=1, le=64)] = 1
     logical_partitioning: Literal["hash", "round_robin"] = "hash"
     hash_table: bool = True

@@ -26,7 +26,7 @@ from actors.window_join import ByKey, Grid, Joiner, Relay, Replicated, RoundRobi
 from joins.indexes.index import Index
 from joins.queries.query import JoinQuery
 from topologies.actor_graph import ActorGraph
-from topologies.own_index import OR_OWN_INDEX
+from topologies.own_class import OR_OWN_INDEX
 from topologies.topology import STRICT, Job, P, Pes, Topology, TopologyError
 
 Fanout = Annotated[int, Interval(ge=2, le=1000)]

@@ -26,14 +26,14 @@ from actors.spo_join.router import MergeFlag, Routed, UpTo
 from joins.batch import Schema
 from joins.indexes.immutable.order_arrays import permutation
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
-from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.immutable.segments import find_segment
 from joins.indexes.index import ranges_for
 from joins.indexes.search import Brackets
 from joins.matches import ProbeResult
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window
 from joins.state import Stateful, storable
-from joins.work import COUNTERS, Step, Work
+from joins.work import COUNTERS, Step, Work, structure_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,11 +392,11 @@ class Assembly:
         """Return whether every array is here."""
         return len(self.offsets) == predicates and len(self.permutations) == streams
 
-    def seal(self, epoch: int, structure: str) -> Sealed:
-        """Build *structure*, a key of `SEGMENTS`, for every stream."""
+    def seal(self, epoch: int, structure: type[ImmutableSegment]) -> Sealed:
+        """Build *structure* for every stream."""
         by_predicate = [arrays for _, arrays in sorted(self.offsets.items())]
         segments = tuple(
-            SEGMENTS[structure](
+            structure(
                 [arrays.keys[stream] for arrays in by_predicate],
                 permutations.lead_ids,
                 permutations.arrays,
@@ -427,7 +427,7 @@ class PoJoinPE(Actor):
     window
         Makes the PE's window state.
     immutable
-        What epochs are sealed into: a key of `joins.indexes.immutable.segments.SEGMENTS`.
+        What epochs are sealed into, as `joins.indexes.immutable.segments.find_segment` takes it.
     threads
         Threads over the list of segments.
     pairs
@@ -442,7 +442,7 @@ class PoJoinPE(Actor):
         query: JoinQuery,
         schemas: tuple[Schema, ...],
         window: Callable[[], WindowState],
-        immutable: str = "po_join",
+        immutable: str | type[ImmutableSegment] = "po_join",
         threads: int = 1,
         pairs: bool,
     ) -> None:
@@ -450,7 +450,8 @@ class PoJoinPE(Actor):
         self._conditions = [query.conditions(stream, schemas) for stream in streams]
         self._stored_stream = [query.stored_stream(stream) for stream in streams]
         self._window = window()
-        self._immutable = immutable
+        self._segment = find_segment(immutable)
+        self._structure = structure_name(immutable)
         self._threads = threads
         self._pairs = pairs
         self._sealed: list[Sealed] = []
@@ -495,9 +496,9 @@ class PoJoinPE(Actor):
         ):
             return
         del self._assembling[epoch]
-        sealed = assembly.seal(epoch, self._immutable)
+        sealed = assembly.seal(epoch, self._segment)
         for segment in sealed.segments:
-            step = Step(f"{self._immutable}.seal", len(segment), len(segment))
+            step = Step(f"{self._structure}.seal", len(segment), len(segment))
             context.charge(segment.work, step)
         self._sealed.append(sealed)
         # Queued tuples saw the epoch whole, whatever has expired since.
@@ -522,7 +523,7 @@ class PoJoinPE(Actor):
             part = Probes.concat(parts)
             results = self._find(structures[stored], part, stream)
             size = sum(len(sealed.segments[stored]) for sealed in structures[stored])
-            step = Step(f"{self._immutable}.probe", len(part), size)
+            step = Step(f"{self._structure}.probe", len(part), size)
             for work in busiest([one.work for one in results], self._threads):
                 context.charge(work, step)
             matches = ProbeResult.sum(results).of(stream, part.batch.id)

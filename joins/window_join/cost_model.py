@@ -229,9 +229,10 @@ def predict(
 
     Raise :exc:`ValueError` for an index that the model has no equation for.
     """
-    if making.index not in MODELLED:
+    if making.index_name not in MODELLED:
         raise ValueError(
-            f"the cost model has no equation for {making.index}, only for {', '.join(MODELLED)}"
+            f"the cost model has no equation for {making.index_name}, only for "
+            f"{', '.join(MODELLED)}"
         )
     unit_ns = {name: ps / 1000 for name, ps in zip(COUNTERS, unit_ps, strict=True)}
     compare_ns = unit_ns["comparisons"]
@@ -310,7 +311,7 @@ def _latch_free(entries: float, unit_ns: dict[str, float]) -> TreeTimes:
 
 
 def predict_all(
-    *, window: float, match_rate: float, unit_ps: Callable[[IndexName], Sequence[int]]
+    *, window: float, match_rate: float, unit_ps: Callable[[str], Sequence[int]]
 ) -> list[CostPrediction]:
     """Return a prediction for each index at its best parameters, the cheapest first.
 
@@ -318,10 +319,11 @@ def predict_all(
     """
     best: dict[str, CostPrediction] = {}
     for making in _makings():
-        prices = unit_ps(making.index)
+        name = making.index_name
+        prices = unit_ps(name)
         prediction = predict(making, window=window, match_rate=match_rate, unit_ps=prices)
-        if making.index not in best or prediction.tuple_ns < best[making.index].tuple_ns:
-            best[making.index] = prediction
+        if name not in best or prediction.tuple_ns < best[name].tuple_ns:
+            best[name] = prediction
     return sorted(best.values(), key=lambda prediction: prediction.tuple_ns)
 
 

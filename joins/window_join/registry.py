@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
@@ -33,6 +33,7 @@ from joins.window_join.shared_join import (
 )
 from joins.window_join.sorted_runs.join import SortedRunsJoin
 from joins.window_join.window_join import LOOKUP_ROWS, WindowJoin
+from joins.work import structure_name
 
 IndexName = Literal[
     "pim_tree",
@@ -54,7 +55,8 @@ class Making:
     ----------
     index
         What the windows are indexed by; ``nested_loop`` goes without and compares everything.
-        ``sorted_runs``, not from the paper, joins a batch at a time.
+        ``sorted_runs``, not from the paper, joins a batch at a time. A class that derives from
+        `joins.window_join.window_join.WindowJoin`, and is made from ``self_join=``, is taken too.
     threads
         Threads that share the index, which must then be a PIM-Tree, an IM-Tree or a Bw-Tree; 0 is
         one thread without concurrency control.
@@ -80,7 +82,7 @@ class Making:
         the other. It changes real time: what work is counted hardly depends on it.
     """
 
-    index: IndexName = "pim_tree"
+    index: IndexName | type[WindowJoin] = "pim_tree"
     threads: Annotated[int, Interval(ge=0, le=1000)] = 0
     cores: Annotated[int, Interval(ge=1, le=10_000)] | None = None
     task_rows: Annotated[int, Interval(ge=1, le=1_000_000)] | None = None
@@ -89,6 +91,11 @@ class Making:
     insertion_depth: Annotated[int, Interval(ge=0, le=1000)] = INSERTION_DEPTH
     chain_length: Annotated[int, Interval(ge=2, le=1000)] = 2
     lookup_rows: Annotated[int, Interval(ge=1, le=LOOKUP_ROWS)] = LOOKUP_ROWS
+
+    @property
+    def index_name(self) -> str:
+        """What the index is called: its name here, or that of the caller's class."""
+        return structure_name(self.index)
 
     @property
     def ratio(self) -> float:
@@ -104,12 +111,14 @@ class Making:
 
         Raise :exc:`ValueError` when threads cannot share the index.
         """
-        alone, shared = INDEXES[self.index]
+        alone, shared = INDEXES[self.index] if isinstance(self.index, str) else (_own, None)
         sides = 1 if self_join else 2
         if not self.threads:
             return alone(self, sides)
         if shared is None:
-            raise ValueError(f"index {self.index} cannot be shared by threads; these can: {SHARED}")
+            raise ValueError(
+                f"index {self.index_name} cannot be shared by threads; these can: {SHARED}"
+            )
         windows = shared(self, sides)
         if unit_ps is None:
             task_rows = self.task_rows or THREAD_TASK_ROWS
@@ -121,6 +130,12 @@ class Making:
             cores=self.cores,
             task_rows=self.task_rows or CORE_TASK_ROWS,
         )
+
+
+def _own(making: Making, sides: int) -> WindowJoin:
+    """Return a join of the caller's own class."""
+    own: Any = making.index
+    return own(self_join=sides == 1)
 
 
 def _forest(making: Making, sides: int) -> PimTree:

@@ -19,7 +19,6 @@ import numpy as np
 from actors.hosting.inline import Clock
 from joins.hashing import mix
 from joins.matches import ProbeResult
-from joins.window_join.registry import IndexName
 from joins.window_join.rows import KernelRows, make_rows
 from joins.window_join.window_join import WindowJoin
 from joins.work import NO_WORK, Work
@@ -80,7 +79,7 @@ def timed_batches(
         yield found, clock() - started
 
 
-def tuples_to_time(index: IndexName, window: float) -> int:
+def tuples_to_time(index: str, window: float) -> int:
     """Return how many tuples to time: enough for every periodic cost to recur."""
     tuples = max(_TUPLES, int(_PERIODS.get(index, 0) * window))
     return min(tuples, max(1, int(_SCANNED / window))) if index == "nested_loop" else tuples

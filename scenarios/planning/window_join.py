@@ -93,7 +93,7 @@ class _Costs:
     @property
     def named(self) -> dict[str, CostPrediction]:
         """The rows of a table."""
-        return {_OWN: self.own} | {one.making.index: one for one in self.ranked}
+        return {_OWN: self.own} | {one.making.index_name: one for one in self.ranked}
 
 
 def _costs(plan: Plan) -> _Costs:
@@ -102,9 +102,9 @@ def _costs(plan: Plan) -> _Costs:
         raise TopologyError(
             f"the cost model counts tuples; the window {plan.query.window} is one of time"
         )
-    if plan.parameters.index not in MODELLED:
+    if plan.parameters.index_name not in MODELLED:
         raise TopologyError(
-            f"index = {plan.parameters.index}: the cost model has no equation for it; "
+            f"index = {plan.parameters.index_name}: the cost model has no equation for it; "
             f"plan for one of {', '.join(MODELLED)}"
         )
     window, match_rate = float(np.mean(lengths)), _match_rate(plan, lengths)
@@ -115,7 +115,7 @@ def _costs(plan: Plan) -> _Costs:
     own, load = plan.parameters, {"window": window, "match_rate": match_rate}
     return _Costs(
         **load,
-        own=predict(own, **load, unit_ps=unit_ps(own.index)),
+        own=predict(own, **load, unit_ps=unit_ps(own.index_name)),
         ranked=predict_all(**load, unit_ps=unit_ps),
     )
 
@@ -135,7 +135,7 @@ def _match_rate(plan: Plan, lengths: list[int]) -> float:
 
 def _settings(making: Making) -> list[str]:
     """Return what to set for a join, as on the command line."""
-    settings = [f"index={making.index}"]
+    settings = [f"index={making.index_name}"]
     if making.index in ("pim_tree", "im_tree"):
         settings.append(f"merge_ratio={making.ratio:g}")
     if making.index == "pim_tree":
@@ -189,7 +189,7 @@ def _time_on_streams(plan: Plan, makings: Mapping[str, Making]) -> dict[str, flo
     self_join = plan.query.is_self_join
     timed = {name: making for name, making in makings.items() if not making.threads}
     wanted = {
-        name: tuples_to_time(making.index, filling / (1 if self_join else 2))
+        name: tuples_to_time(making.index_name, filling / (1 if self_join else 2))
         for name, making in timed.items()
     }
     arrivals = open_feed(plan.files, None).take(filling + max(wanted.values()))

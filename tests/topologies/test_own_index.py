@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 import joinsim as js
+from joins.indexes.immutable.po_join import PoJoinSegment
+from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.windows.nested_loop import NestedLoop
+from joins.window_join.nested_loop import NestedLoopJoin
+from joins.window_join.rows import KernelRows
+from joins.work import NO_WORK, Work
 from scenarios.json_schema import scenario_schema
 from topologies.parameters import describe
 from topologies.registry import find_topology
@@ -28,6 +33,35 @@ class Broken(Mine):
 
     def probe(self, ranges: Any, *, enumerate: bool = False) -> Any:
         return super().probe(ranges._replace(stop=ranges.stop - 1), enumerate=enumerate)
+
+
+class MySegment(PoJoinSegment):
+    """An immutable structure that is not registered."""
+
+
+class MyJoin(NestedLoopJoin):
+    """A window join that is not registered."""
+
+
+class BrokenSegment(MySegment):
+    """Misses a match now and then."""
+
+    def probe(self, ranges: Any, **how: Any) -> Any:
+        return super().probe(ranges._replace(stop=ranges.stop - 1), **how)
+
+
+class BrokenJoin(MyJoin):
+    """Misses a match now and then."""
+
+    def join(self, rows: KernelRows, *, enumerate: bool = False) -> Any:
+        return super().join(rows._replace(stop=rows.stop - 1), enumerate=enumerate)
+
+
+class Unfinished(ImmutableSegment):
+    """Has not all methods."""
+
+    def _seal(self) -> Work:
+        return NO_WORK
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +88,61 @@ def test_it_joins_wherever_a_window_has_an_index(
     assert f"index={PATH!r}" in run.replay
 
 
-def test_one_that_is_wrong_is_found(streams: dict[str, dict[str, np.ndarray]]) -> None:
-    assert js.run(QUERY, streams, topology="split_join", index=Broken).verdict.passed is False
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"topology": "split_join", "index": Broken},
+        {"topology": "spo_join", "immutable": BrokenSegment},
+        {"topology": "ibwj", "index": BrokenJoin},
+    ],
+)
+def test_one_that_is_wrong_is_found(
+    how: dict[str, Any], streams: dict[str, dict[str, np.ndarray]]
+) -> None:
+    assert js.run(QUERY, streams, **how).verdict.passed is False
+
+
+@pytest.mark.parametrize(
+    "how", [{"topology": "spo_join", "immutable": MySegment}, {"topology": "ibwj", "index": MyJoin}]
+)
+def test_systems_take_structures_of_their_own_kind(
+    how: dict[str, Any], streams: dict[str, dict[str, np.ndarray]]
+) -> None:
+    run = js.run(QUERY, streams, **how)
+    assert run.verdict.exact
+    (own,) = (kind for kind in how.values() if isinstance(kind, type))
+    own_path = f"{own.__module__}:{own.__name__}"
+    written = json.loads((run.directory / "run.json").read_text())
+    assert own_path in written["parameters"].values()
+    unlike: dict[str, Any] = {key: Mine if kind is own else kind for key, kind in how.items()}
+    with pytest.raises(js.ConfigError, match="does not derive from joins"):
+        js.run(QUERY, streams, **unlike)
+
+
+def test_a_segment_that_lacks_a_method_is_refused(
+    streams: dict[str, dict[str, np.ndarray]],
+) -> None:
+    with pytest.raises(js.ConfigError, match="it lacks _intersect"):
+        js.run(QUERY, streams, topology="spo_join", immutable=Unfinished)
+
+
+def test_threads_share_no_join_of_ones_own(streams: dict[str, dict[str, np.ndarray]]) -> None:
+    with pytest.raises(js.JoinsimError, match="cannot share an index of MyJoin"):
+        js.run(QUERY, streams, topology="ibwj", index=MyJoin, threads=2)
 
 
 @pytest.mark.xdist_group("ray")
-def test_processes_of_ray_import_it(streams: dict[str, dict[str, np.ndarray]]) -> None:
-    how: dict[str, Any] = {"topology": "split_join", "index": Mine, "pes": 2}
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"topology": "split_join", "index": Mine, "pes": 2},
+        {"topology": "spo_join", "immutable": MySegment},
+        {"topology": "ibwj", "index": MyJoin},
+    ],
+)
+def test_processes_of_ray_import_it(
+    how: dict[str, Any], streams: dict[str, dict[str, np.ndarray]]
+) -> None:
     inline = js.run(QUERY, streams, **how)
     assert js.run(QUERY, streams, backend="ray", **how).digest == inline.digest
 
@@ -103,5 +185,5 @@ def test_no_text_imports_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_it_is_described_beside_ours() -> None:
     (index,) = [one for one in describe(find_topology("join_matrix")) if one.name == "index"]
-    assert index.allowed == "nested_loop, b_plus_tree; or, from Python, an index class of your own"
-    assert '"format": "index"' in json.dumps(scenario_schema())
+    assert index.allowed == "nested_loop, b_plus_tree; or, from Python, a class of your own"
+    assert '"format": "class"' in json.dumps(scenario_schema())

@@ -1,4 +1,7 @@
-"""The immutable structures an epoch can be sealed into; any of them answers the same probes."""
+"""The immutable structures an epoch can be sealed into; any of them answers the same probes.
+
+A structure of one's own is a class that derives from `ImmutableSegment`.
+"""
 
 from __future__ import annotations
 
@@ -14,3 +17,8 @@ SEGMENTS: dict[str, type[ImmutableSegment]] = {
     "prefix_grid": PrefixGridSegment,
 }
 """Structure name to class; each is built from (keys, lead, permutations, first=...)."""
+
+
+def find_segment(structure: str | type[ImmutableSegment]) -> type[ImmutableSegment]:
+    """Return the class of a structure: a key of `SEGMENTS`, or a class already."""
+    return structure if isinstance(structure, type) else SEGMENTS[structure]

@@ -50,8 +50,3 @@ options."""
 def find_window_index(index: str | type[Index]) -> Callable[..., Index]:
     """Return the factory of a structure, named as above or a class of the caller's own."""
     return _plain(index) if isinstance(index, type) else WINDOW_INDEXES[index]
-
-
-def index_name(index: str | type[Index]) -> str:
-    """Return what steps of a structure are called in a profile of prices."""
-    return index.__qualname__ if isinstance(index, type) else index

@@ -1,4 +1,4 @@
-"""Parameters that choose the index of a window: one of ours by its name, or the caller's own class.
+"""Parameters that choose a structure: one of ours by its name, or the caller's own class.
 
 A class is written down as ``module:Class``, by which other processes find it too. A file or a
 command that names one is believed only where its module is here already: no text imports anything.
@@ -30,8 +30,14 @@ def import_path(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-class _OrOwnIndex:
-    """For ``Annotated[Literal[...], OR_OWN_INDEX]``: one of these names, or an index class."""
+class OrOwnClass:
+    """For ``Annotated[Literal[...], OrOwnClass(check)]``: one of these names, or a class.
+
+    *check* raises :exc:`ValueError` for a class that is not what is wanted.
+    """
+
+    def __init__(self, check: Callable[[type], None]) -> None:
+        self._check_class = check
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -43,21 +49,38 @@ class _OrOwnIndex:
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Return what editors check."""
-        return {"anyOf": [handler(schema), {"type": "string", "format": "index"}]}
+        return {"anyOf": [handler(schema), {"type": "string", "format": "class"}]}
 
-    def _check(self, value: Any, check_name: Callable[[Any], str]) -> str | type[Index]:
+    def _check(self, value: Any, check_name: Callable[[Any], str]) -> str | type:
         if isinstance(value, str) and ":" in value:
             value = _named(value)
         if not isinstance(value, type):
             return check_name(value)
         import_path(value)  # which refuses what other processes could not find
-        absent = [method for method in _METHODS if not hasattr(value, method)]
-        if absent:
-            raise ValueError(f"an index has {', '.join(_METHODS)}; it lacks {', '.join(absent)}")
+        self._check_class(value)
         return value
 
 
 _METHODS = ("__len__", *(name for name in vars(Index) if not name.startswith("_")))
+
+
+def _check_index(kind: type) -> None:
+    absent = [method for method in _METHODS if not hasattr(kind, method)]
+    if absent:
+        raise ValueError(f"an index has {', '.join(_METHODS)}; it lacks {', '.join(absent)}")
+
+
+def derived_from(base: type) -> Callable[[type], None]:
+    """Return a check that a class derives from *base* and leaves out none of its methods."""
+
+    def check(kind: type) -> None:
+        if not issubclass(kind, base):
+            raise ValueError(f"it does not derive from {base.__module__}.{base.__name__}")
+        absent: frozenset[str] = getattr(kind, "__abstractmethods__", frozenset())
+        if absent:
+            raise ValueError(f"it lacks {', '.join(sorted(absent))}")
+
+    return check
 
 
 def _named(path: str) -> Any:
@@ -72,4 +95,5 @@ def _named(path: str) -> Any:
         raise ValueError(f"it cannot be imported: {error}") from None
 
 
-OR_OWN_INDEX = _OrOwnIndex()
+OR_OWN_INDEX = OrOwnClass(_check_index)
+"""For windows: a class that has the methods of `Index`."""
