@@ -30,6 +30,7 @@ from scenarios.report.result_tables import (
 from scenarios.report.summary import summary_html, summary_text
 from scenarios.report.table import TextTable, notebook_html
 from scenarios.run import Report
+from scenarios.run_directory import TRACE
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import as_table
@@ -136,7 +137,7 @@ class Run:
     @property
     def trace(self) -> pa.Table:
         """Every message and timer: who to whom, when sent, arrived, started and done (ns)."""
-        return pq.read_table(self.directory / "trace.parquet")
+        return pq.read_table(self.directory / TRACE)
 
     @property
     def network(self) -> pa.Table:

@@ -20,12 +20,12 @@ from scenarios.config import RunConfig
 from scenarios.measures import Parts, record
 from scenarios.plan import Plan
 from scenarios.run import execute
-from scenarios.run_directory import remove
+from scenarios.run_directory import TRACE, remove
 from scenarios.run_json import write_run_json
 from scenarios.streams import dictionary_names, prepare_streams
 from spark_bridge.prepared import PreparedStream
 
-BULKY = ("trace.parquet", "results.parquet", "probes-*.parquet", "replay/*")
+BULKY = (TRACE, "results.parquet", "probes-*.parquet", "replay/*")
 """What a run leaves beside its ``run.json``; a run of many can be repeated alone to see it."""
 
 

@@ -59,6 +59,7 @@ from scenarios.config import build_network
 from scenarios.planning.planner import measured_cost
 from scenarios.report.run_analysis import split_by_stream
 from scenarios.run import Report
+from scenarios.run_directory import TRACE
 from scenarios.run_json import summary
 
 Parts = Mapping[str, Sequence[str]]
@@ -85,7 +86,7 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
         for part, members in ({role: (role,) for role in operators} | dict(parts or {})).items()
     }
     every = named | {"total": [actor for actor, role in roles.items() if role in operators]}
-    trace = pq.read_table(report.directory / "trace.parquet", columns=_COLUMNS)
+    trace = pq.read_table(report.directory / TRACE, columns=_COLUMNS)
     about, counted = trace, tuples
     if config.measured:
         first, stop = config.measured
@@ -94,7 +95,7 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     busy_s, rows = _busy_seconds(about, roles), _received(about, roles)
     merges_ms = merge_times_ms(trace, roles)
     network = build_network(config.network, graph.placement.values())
-    execution = measured_cost(report.directory / "trace.parquet", graph, network, operators)
+    execution = measured_cost(report.directory / TRACE, graph, network, operators)
     pace = Pace(trace, roles)
     over_parts = pace.over_parts(tuples)
     whole = summary(report)

@@ -19,7 +19,7 @@ from typing import Any
 
 from actors.hosting.saved_run import SavedRun
 from scenarios.plan import Plan
-from scenarios.run_directory import RESUME, SAVED, UNFINISHED, write_json
+from scenarios.run_directory import RESUME, RUN_RECORD, SAVED, UNFINISHED, write_json
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream, load_stream
@@ -136,7 +136,7 @@ def _why_not(directory: Path) -> str:
             "this run was interrupted and had saved nothing: start it again, with --save-every 10s "
             "to save it from time to time"
         )
-    if (directory / "run.json").is_file():
+    if (directory / RUN_RECORD).is_file():
         return "this run has finished, there is nothing to resume"
     return "there is no run to resume" if directory.is_dir() else "there is no such directory"
 

@@ -40,6 +40,7 @@ from scenarios.config import RecoveryConfig, build_network
 from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
 from scenarios.results import LatencyHistogram
+from scenarios.run_directory import TRACE
 from scenarios.verdict import Verdict, judge
 from scenarios.verdict.approximation import Approximated, approximated
 from scenarios.verdict.expectation import WORTH_A_THREAD, Expectation
@@ -104,7 +105,7 @@ def simulate(
     sites = dict.fromkeys(graph.placement.values())
     profiles = operator_profiles(config.profile, plan.topology.name)
     with (
-        Trace(trace_names(wiring), directory and directory / "trace.parquet", on_rows) as trace,
+        Trace(trace_names(wiring), directory and directory / TRACE, on_rows) as trace,
         _host(plan, graph, clock, kernel_clock, inline_host, disk) as (host, memory),
         _results(plan, graph, directory, pairs=pairs) as collect,
     ):
@@ -287,7 +288,7 @@ def _run_recovering(
 
     with (
         _started(plan, graph, homes) as processes,
-        Trace(trace_names(graph.wiring), directory / "trace.parquet") as trace,
+        Trace(trace_names(graph.wiring), directory / TRACE) as trace,
         _results(plan, graph, directory, pairs=plan.config.pairs) as collect,
     ):
         clock.lap("start")
@@ -356,7 +357,7 @@ def _live_system(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Liv
 
 def _write_down(run: LiveRun, graph: ActorGraph, directory: Path, destination: Destination) -> None:
     """Fetch what the processes wrote down: the trace process by process, and files of results."""
-    with Trace(trace_names(graph.wiring), directory / "trace.parquet") as trace:
+    with Trace(trace_names(graph.wiring), directory / TRACE) as trace:
         for rows in run.entries():
             assert isinstance(rows, np.ndarray)  # results are in files
             _record(trace, rows)

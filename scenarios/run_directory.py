@@ -24,7 +24,9 @@ RESUME, SAVED = "resume.json", "saved"
 POINTS = "points"
 """Folder, in the directory of several runs, with a folder for each."""
 
-_MARKS = ("run.json", "trace.parquet", "compare.json", "study.json", "advice.json", POINTS)
+RUN_RECORD, TRACE = "run.json", "trace.parquet"
+"""What a run writes down about itself, and its messages: names in its directory."""
+_MARKS = (RUN_RECORD, TRACE, "compare.json", "study.json", "advice.json", POINTS)
 """By these a directory is known to have a run in it."""
 _REPLACED = (
     *_MARKS, "report.html", "compare.html", "study.html", "advice.html", "advice.toml",

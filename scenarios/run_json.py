@@ -14,7 +14,7 @@ from actors.result_files import COLLECTORS_SCHEMA, collectors_path
 from netsim.outcome import Injected
 from scenarios.config import plain_value
 from scenarios.run import Report
-from scenarios.run_directory import write_json
+from scenarios.run_directory import RUN_RECORD, write_json
 from scenarios.verdict.approximation import Approximated
 
 _PERCENTILES = (50, 75, 95, 99)
@@ -124,7 +124,7 @@ def write_run_json(report: Report, replay: str) -> None:
         "versions": versions(),
         "replay": replay,
     }
-    write_json(report.directory / "run.json", whole)
+    write_json(report.directory / RUN_RECORD, whole)
 
 
 def versions() -> dict[str, str]:

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from actors.source import NS_PER_S
 from scenarios.measures import Pace
 from scenarios.run import Report
+from scenarios.run_directory import TRACE
 
 GROWTH = 0.01
 """Nanoseconds by which a run may fall behind in one, and count as keeping up."""
@@ -64,7 +65,7 @@ def saturated_tps(report: Report) -> float:
 
 def _pace(report: Report) -> Pace:
     columns = ["receiver", "last", "done_ns"]
-    trace = pq.read_table(report.directory / "trace.parquet", columns=columns)
+    trace = pq.read_table(report.directory / TRACE, columns=columns)
     return Pace(trace, report.plan.graph().roles)
 
 

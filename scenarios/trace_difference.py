@@ -21,6 +21,7 @@ from pydantic import NonNegativeInt
 
 from joins.errors import DataError
 from netsim.trace import COLUMNS, READ_ROWS
+from scenarios.run_directory import RUN_RECORD, TRACE
 
 AROUND = 10
 """Rows that are shown before and after the first that differs."""
@@ -107,7 +108,7 @@ def diff(run_a: str | Path, run_b: str | Path, *, around: NonNegativeInt = AROUN
 
 
 def _batches(run: Path) -> Iterator[pa.RecordBatch]:
-    path = run / "trace.parquet"
+    path = run / TRACE
     if not path.is_file():
         raise DataError(f"{path} is not there: name two directories that runs have written")
     with pq.ParquetFile(path) as file:
@@ -167,7 +168,7 @@ def _different_settings(run_a: Path, run_b: Path) -> tuple[tuple[str, Any, Any],
 def _settings(run: Path) -> dict[str, Any]:
     """Return a run's configuration, sections flattened to dotted keys."""
     try:
-        written = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        written = json.loads((run / RUN_RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return dict(_flat("", written.get("configuration", {})))

@@ -17,6 +17,7 @@ from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal, measured_cost
 from scenarios.report.table import TextTable
 from scenarios.run import Report
+from scenarios.run_directory import TRACE
 from topologies.semijoin import Semijoin, plan_of, replanning_of, with_tuple_bytes
 from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan
 from topologies.semijoins.plans import JoinPlan, LinearPlan
@@ -60,7 +61,7 @@ class SemijoinPlanner(Planner):
         plan = report.plan
         graph = plan.graph(pairs=False)
         network = build_network(plan.config.network, graph.placement.values())
-        measured = measured_cost(report.directory / "trace.parquet", graph, network, {_SITE})
+        measured = measured_cost(report.directory / TRACE, graph, network, {_SITE})
         span_s = _arrivals_s(plan)
         values = {_BYTES: measured.nbytes / span_s, _TIME: measured.seconds / span_s}
         return replace(

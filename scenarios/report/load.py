@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from actors.source import NS_PER_S
 from scenarios.formatting import format_ms
 from scenarios.run import Report
+from scenarios.run_directory import TRACE
 
 NEAR = 0.8
 """Share of the time from which on an actor that is busy makes queues: at 0.8 a tuple waits on
@@ -79,7 +80,7 @@ def measure_load(report: Report) -> RunLoad | None:
     graph = report.plan.graph()
     sources = graph.sources
     tuples, waited_ns, busy_ns = 0, 0.0, dict.fromkeys(graph, 0)
-    with pq.ParquetFile(report.directory / "trace.parquet") as file:
+    with pq.ParquetFile(report.directory / TRACE) as file:
         for block in file.iter_batches(columns=_COLUMNS):
             rows = pa.table(block)
             served = pc.subtract(rows["done_ns"], rows["started_ns"])

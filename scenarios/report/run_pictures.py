@@ -36,6 +36,7 @@ from scenarios.report.run_analysis import (
 )
 from scenarios.report.topology_drawing import draw_load
 from scenarios.run import Report
+from scenarios.run_directory import TRACE
 from topologies.actor_graph import ActorGraph
 
 PERCENTS = (50, 95, 99)
@@ -169,7 +170,7 @@ def _shaded(picture: Picture, faults: Sequence[Mapping[str, Any]]) -> Picture:
 
 def _trace_figures(report: Report, graph: ActorGraph) -> TraceFigures:
     bins = TimeBins.over(report.outcome.virtual_ns, report.outcome.messages)
-    return analyse_trace(report.directory / "trace.parquet", list(graph), graph.sources, bins)
+    return analyse_trace(report.directory / TRACE, list(graph), graph.sources, bins)
 
 
 def _born(report: Report, trace: TraceFigures) -> np.ndarray:
@@ -376,7 +377,7 @@ def _queues_picture(trace: TraceFigures, row_of: Mapping[str, str]) -> Picture:
 def _messages_picture(report: Report, row_of: Mapping[str, str]) -> Picture:
     """Return the space-time diagram: a row an actor, a line a message from sender to receiver."""
     rows = list(dict.fromkeys(row_of.values()))
-    found = first_messages(report.directory / "trace.parquet", MESSAGES_MAX)
+    found = first_messages(report.directory / TRACE, MESSAGES_MAX)
     ends = {"from": found.pop("sender"), "to": found.pop("receiver")}
     data = {end: [row_of[actor] for actor in actors] for end, actors in ends.items()} | found
     span_s = (0.0, max(data["done_s"], default=0.0) or 1.0)

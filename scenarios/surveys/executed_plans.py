@@ -30,6 +30,7 @@ from netsim.cost import CostProfile
 from netsim.network import Latency, Link, full_mesh
 from scenarios.graph_run import run_inline
 from scenarios.planning.planner import MeasuredPlan, measured_costs
+from scenarios.run_directory import TRACE
 from topologies.semijoin import Semijoin, SemijoinParameters
 from topologies.semijoins.plans import JoinPlan
 from topologies.semijoins.statistics import JoinStatistics
@@ -139,7 +140,7 @@ class Executor:
             found.extend(output.matches for output in outputs)
 
         with TemporaryDirectory() as folder:
-            path = Path(folder) / "trace.parquet"
+            path = Path(folder) / TRACE
             run_inline(graph, _AT_ONCE, self.job.profile, trace=path, collect=collect)
             edges_ns = (self.before_s + np.arange(self.seconds + 1)) * NS_PER_S
             costs = measured_costs(path, graph, self.network, {"site"}, edges_ns)

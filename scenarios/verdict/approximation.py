@@ -16,6 +16,7 @@ from actors.source import NS_PER_S
 from joins.hashing import mix
 from joins.semijoins.value_sample import TupleSample, ValueSample
 from netsim.outcome import Outcome
+from scenarios.run_directory import TRACE
 from scenarios.verdict.verdict import CheckResult, Verdict
 from topologies.topology import Approximation
 
@@ -86,7 +87,7 @@ def approximated(
     stated, error = _stated_recall(approximation.kept, files, directory)
     right = verdict.produced - verdict.duplicate - verdict.spurious
     recovered = outcome.recovered
-    link, nbytes = _busiest_link(directory / "trace.parquet", placement)
+    link, nbytes = _busiest_link(directory / TRACE, placement)
     return Approximated(
         stated_recall=stated,
         standard_error=error,

@@ -20,6 +20,7 @@ from actors.result_files import (
 )
 from joins.errors import DataError
 from scenarios.plan import Plan
+from scenarios.run_directory import TRACE
 from scenarios.verdict.verdict import CheckResult
 
 _AGAIN = "the run is judged by what it wrote, so run it again"
@@ -33,7 +34,7 @@ def require_files(plan: Plan, directory: Path) -> None:
             raise DataError(f"{path} has no parts: {_AGAIN}")
         for part in parts:
             _require(part, schema)
-    trace = directory / "trace.parquet"
+    trace = directory / TRACE
     if not trace.is_file():
         raise DataError(f"{trace} is missing: {_AGAIN}")
     for path in (late_path(directory), collectors_path(directory)):

@@ -11,6 +11,7 @@ import numpy as np
 from netsim.outcome import Outcome, Recovered
 from scenarios.plan import Plan
 from scenarios.results import LatencyHistogram
+from scenarios.run_directory import TRACE
 from scenarios.verdict.expectation import Expectation
 from scenarios.verdict.file_checks import check_files, require_files
 from scenarios.verdict.lateness import check_lateness
@@ -43,7 +44,7 @@ def judge(
     # Here, as `scenarios.run` imports it while the run goes on.
     from scenarios.verdict.second_reading import check_reading
 
-    trace = directory / "trace.parquet"
+    trace = directory / TRACE
     require_files(plan, directory)
     lateness = check_lateness(plan.files, plan.feeding, directory)
     recovered = outcome.recovered
