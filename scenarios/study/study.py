@@ -18,7 +18,7 @@ from scenarios.run_json import WORDS
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.kinds import Kind, kind_of
 from scenarios.study.section import Axis, Panel, StudySection, Variant
-from topologies.assumptions import Assumption, assumptions_of
+from topologies.assumptions import ASSUMPTIONS, Assumption, assumptions_of
 
 _MEMORY_WORTH_A_WORD = 1 << 30
 
@@ -154,14 +154,16 @@ class Study:
     def assumptions(self) -> list[Assumption]:
         """What virtual time assumes of any of its runs, each once."""
         assumed: dict[Assumption, None] = {}
-        for config in (one.config for one in self.points if not one.config.survey):
-            if config.clock == "live":
-                continue
-            topology = topology_of(config)
-            with suppress(ConfigError):  # a run that cannot be; its point says so
-                parameters = make_parameters(topology, config.parameters)
-                known = assumptions_of(topology.name, config.profile, parameters)
-                assumed |= dict.fromkeys(known)
+        for config in (one.config for one in self.points):
+            if config.survey:
+                named = config.survey.assumed
+                assumed |= dict.fromkeys(one for one in ASSUMPTIONS if one.name in named)
+            elif config.clock != "live":
+                topology = topology_of(config)
+                with suppress(ConfigError):  # a run that cannot be; its point says so
+                    parameters = make_parameters(topology, config.parameters)
+                    known = assumptions_of(topology.name, config.profile, parameters)
+                    assumed |= dict.fromkeys(known)
         return list(assumed)
 
     def measures_of(self, point: Point) -> list[str]:

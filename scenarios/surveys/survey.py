@@ -57,6 +57,8 @@ class Survey(BaseModel):
     clocked, estimated
         Which figures of its record are read from this machine's clock, and which are computed from
         a model, without anything executed: their names, or the first parts of those.
+    assumed
+        Names of `topologies.assumptions` that its virtual times rest on.
     of
         Which survey it is; it decides which keys there are.
     """
@@ -65,6 +67,7 @@ class Survey(BaseModel):
 
     clocked: ClassVar[tuple[str, ...]] = ()
     estimated: ClassVar[tuple[str, ...]] = ()
+    assumed: ClassVar[tuple[str, ...]] = ()
 
     @property
     def memory_bytes(self) -> int:
@@ -117,6 +120,7 @@ class PlanSurvey(Survey):
     """
 
     estimated: ClassVar[tuple[str, ...]] = ("estimated",)
+    assumed: ClassVar[tuple[str, ...]] = ("messages",)
 
     of: Literal["plans"] = "plans"
     join_graph: Literal["chain", "star", "cycle", "fully connected"] = "chain"
@@ -154,6 +158,7 @@ class IndexStepsSurvey(Survey):
         "merges.processor_ns",
         "merges.processor_percent",
     )
+    assumed: ClassVar[tuple[str, ...]] = ("caches",)
 
     of: Literal["index steps"] = "index steps"
     index: Literal["b_plus_tree", "im_tree", "pim_tree"] = "pim_tree"
@@ -194,6 +199,13 @@ class MemoryTrafficSurvey(Survey):
     window_bits
         The windows are 2^*window_bits* tuples each.
     """
+
+    assumed: ClassVar[tuple[str, ...]] = (
+        "caches",
+        "atomic operations",
+        "hyper-threads",
+        "memory of threads",
+    )
 
     of: Literal["memory traffic"] = "memory traffic"
     threads: Annotated[int, Field(ge=1, le=1000)] = 16

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from scenarios.plan import make_parameters
 from scenarios.study.study import load_study
+from scenarios.surveys.survey import Survey
 from topologies import find_topology
 from topologies.assumptions import ASSUMPTIONS, assumptions_of
 
@@ -64,3 +67,25 @@ def test_a_study_lists_what_its_runs_assume() -> None:
     names = {one.name for one in study.assumptions}
     assert "hyper-threads" in names
     assert "the board" not in names
+
+
+@pytest.mark.parametrize(
+    ("study", "assumed"),
+    [
+        ("pim-fig11d", {"caches", "atomic operations", "hyper-threads", "memory of threads"}),
+        ("pim-fig09b", {"caches"}),
+        ("semijoin-table3", {"messages"}),
+    ],
+)
+def test_a_study_lists_what_its_surveys_assume(study: str, assumed: set[str]) -> None:
+    read = load_study(study, scale="smoke")
+    assert read is not None
+    surveyed = [point for point in read.points if point.config.survey]
+    assert surveyed
+    assert {one.name for one in replace(read, points=tuple(surveyed)).assumptions} == assumed
+
+
+def test_surveys_assume_what_is_listed() -> None:
+    known = {one.name for one in ASSUMPTIONS}
+    for kind in Survey.__subclasses__():
+        assert set(kind.assumed) <= known
