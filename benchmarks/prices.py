@@ -37,7 +37,7 @@ from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.machine.memory import keep_freed_memory
-from joins.window_join.registry import INDEXES
+from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step
 from netsim.cost import CostProfile, load_profile
 from scenarios.calibration.memory import chain, wait_ps
@@ -54,6 +54,7 @@ _ALTERNATIVES = {
     "segments": tuple(SEGMENTS),
     "subwindows": STRUCTURES,
     "window joins": tuple(f"ibwj_{index}" for index in INDEXES),
+    "window joins that threads can share": tuple(f"ibwj_shared_{index}" for index in SHARED),
 }
 _INVERSIONS = (
     ("ibwj_pim_tree.join", "ibwj_b_plus_tree.join", 1 << 16),

@@ -11,8 +11,7 @@ from contextvars import copy_context
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from joinsim._scenario import Scenario
 from joinsim.cli import app
