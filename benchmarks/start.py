@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks.measure import Result, report
+from spark_bridge.session import classes_path, find_java
 
 _JOINSIM = str(Path(sys.executable).parent / "joinsim")
 _RUN = (_JOINSIM, "run", "spo-q3")
@@ -85,12 +86,22 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
-def _seconds(command: tuple[str, ...], folder: Path, *, cold: bool = False) -> float:
-    """Return what *command* takes; its files go below *folder*, where it is *cold* all of them."""
+def _seconds(
+    command: tuple[str, ...], folder: Path, *, cold: bool = False, classes: bool = False
+) -> float:
+    """Return what *command* takes; its files go below *folder*, where it is *cold* all of them.
+
+    With *classes* a cold one has what ``make setup`` stores of Spark.
+    """
     environment = _environment()
     if cold:
         environment |= {"XDG_CACHE_HOME": str(folder), "JOINSIM_PREPARED": str(folder / "prepared")}
         environment.pop("JOINSIM_CACHE", None)
+    if classes:
+        stored = classes_path(find_java()).parent
+        assert any(stored.glob("*.jsa")), "run python -m spark_bridge.class_archive first"
+        (folder / "joinsim").mkdir()
+        (folder / "joinsim" / stored.name).symlink_to(stored)
     if command[1] == "run":
         command = (*command, "--out", str(folder / "run"))
     start = time.perf_counter()
@@ -99,12 +110,17 @@ def _seconds(command: tuple[str, ...], folder: Path, *, cold: bool = False) -> f
 
 
 def _command(
-    name: str, target: float | None, *command: str, repeats: int = 5, cold: bool = False
+    name: str,
+    target: float | None,
+    *command: str,
+    repeats: int = 5,
+    cold: bool = False,
+    classes: bool = False,
 ) -> list[Result]:
     seconds = []
     for turn in range(repeats if cold else repeats + 1):
         with tempfile.TemporaryDirectory() as folder:
-            taken = _seconds(command, Path(folder), cold=cold)
+            taken = _seconds(command, Path(folder), cold=cold, classes=classes)
         if turn or cold:  # what is warm was there before
             seconds.append(taken)
     return [Result.of(name, seconds, unit="s", target=target, at_least=False)]
@@ -143,6 +159,14 @@ _CASES: Mapping[str, Callable[[], list[Result]]] = {
     "ray": lambda: _command("joinsim run spo-q3 --backend ray, warm", 4.0, *_RAY, repeats=3),
     "live": lambda: _command("joinsim run spo-q3 --clock live, warm", 4.0, *_LIVE, repeats=3),
     "cold": lambda: _command("joinsim run spo-q3, cold", 9.0, *_RUN, repeats=3, cold=True),
+    "cold-classes": lambda: _command(
+        "the same with Spark's classes stored, as make setup does",
+        9.0,
+        *_RUN,
+        repeats=3,
+        cold=True,
+        classes=True,
+    ),
     "tables": lambda: _program(
         {
             "js.run of two tables of 10,000 rows, cold": ("s", 5.0),
