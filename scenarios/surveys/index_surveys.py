@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -31,9 +33,10 @@ from scenarios.surveys.survey import (
 
 _LEAST_BITS = 6
 _BATCH = 4096
-_WINDOWS = 4
-"""Windows of tuples that are inserted to time the steps: memory is new until the third has been
-merged, and only the last one counts."""
+_WINDOWS_BEFORE, _WINDOWS_TIMED = 3, 5
+"""Windows of tuples that are inserted before steps are timed, as memory is new until the third has
+been merged; and those after them. A step takes the median of these: a window may take some
+milliseconds, in which a machine that others use too may be busy."""
 _MERGE_RATIO = 0.5
 """That of the paper's single thread, as in the other studies."""
 _IDLE = 0.1
@@ -49,16 +52,18 @@ def take_index_steps(survey: IndexStepsSurvey, seed: int, profile: CostProfile) 
     join, window = f"ibwj_{survey.index}.join", 1 << survey.window_bits
     steps = _Steps(survey.index, window)
     exact = steps.run()
-    counted_ns = {step: profile.part_ns(join, window, work) for step, work in steps.work.items()}
-    processor_ns = {step: seconds * 1e9 for step, seconds in steps.seconds.items()}
+    timed = steps.windows[-_WINDOWS_TIMED:]
+    counted, merged = timed[0].work, timed[0].merged
+    counted_ns = {step: profile.part_ns(join, window, work) for step, work in counted.items()}
+    processor_ns = {step: median(one.seconds[step] for one in timed) * 1e9 for step in counted}
     record: dict[str, Any] = {"merges": {}}
     for kind, spent_ns in (("counted", counted_ns), ("processor", processor_ns)):
         each_ns = _per_tuple(spent_ns, window)
         merge_ns = spent_ns.get("merge", 0.0)
         record[f"{kind}_ns"] = each_ns
         record["merges"] |= {
-            f"{kind}_ms": merge_ns / 1e6 / max(1, len(steps.merged)),
-            f"{kind}_ns": merge_ns / max(1, sum(steps.merged)),
+            f"{kind}_ms": merge_ns / 1e6 / max(1, len(merged)),
+            f"{kind}_ns": merge_ns / max(1, sum(merged)),
             f"{kind}_percent": 100 * each_ns["merge"] / each_ns["total"],
         }
     return Surveyed(
@@ -74,38 +79,54 @@ def _per_tuple(spent_ns: dict[str, float], tuples: int) -> dict[str, float]:
     return {step: ns / tuples for step, ns in whole.items()}
 
 
+@dataclass
+class _Measured:
+    """What the steps of one window's tuples took.
+
+    Attributes
+    ----------
+    work, seconds
+        Counted work and processor time, by step.
+    merged
+        Entries of the tree at each merge.
+    """
+
+    work: dict[str, Work] = field(default_factory=lambda: defaultdict(lambda: NO_WORK))
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    merged: list[int] = field(default_factory=list)
+
+
 class _Steps:
     """Slides a window over an index, a batch at a time, and measures each step.
 
     Attributes
     ----------
-    work, seconds
-        Counted work and processor time of the steps.
-    merged
-        Entries of the tree at each merge.
+    windows
+        What was measured while the window was replaced, each time.
     """
 
     def __init__(self, index: str, window: int) -> None:
         self._window = window
+        self.windows: list[_Measured] = []
         self._index: Any = (
             BPlusTree()
             if index == "b_plus_tree"
             else PimTree(merge_ratio=_MERGE_RATIO, insertion_depth=_DEPTHS[index])
         )
-        self._reset()
 
     def run(self) -> bool:
-        """Replace the window repeatedly, measure the last time, and return whether it is right."""
+        """Replace the window repeatedly, and return whether its last matches are right."""
         window, index = self._window, self._index
         workload = WindowWorkload(windows=(window, window))
-        keys, band = workload.keys(0, _WINDOWS * window), int(workload.band)
+        keys = workload.keys(0, (_WINDOWS_BEFORE + _WINDOWS_TIMED) * window)
+        band = int(workload.band)
         index.insert(keys[:window], np.arange(window))
         if not isinstance(index, BPlusTree):
             index.maintain(0)
         batch = min(_BATCH, int(_MERGE_RATIO * window))  # from now on merges are due between them
         for begin in range(window, len(keys), batch):
-            if begin == len(keys) - window:
-                self._reset()
+            if begin % window == 0:
+                self.windows.append(_Measured())
             positions, new = np.arange(begin, begin + batch), keys[begin : begin + batch]
             self._measure("insert", index.insert, new, positions)
             self._slide(keys, positions - window)
@@ -124,22 +145,17 @@ class _Steps:
             return
         index.expire(int(expired[-1]) + 1)
         if index.active_entries(0) >= index.merge_limit(self._window):
-            self.merged.append(index.entries(0))
+            self.windows[-1].merged.append(index.entries(0))
             self._measure("merge", index.maintain, 0)
 
     def _measure(
         self, step: str, function: Callable[..., Work | ProbeResult], *args: Any, **options: Any
     ) -> Any:
-        started = time.thread_time()
+        measured, started = self.windows[-1], time.thread_time()
         result = function(*args, **options)
-        self.seconds[step] += time.thread_time() - started
-        self.work[step] += result.work if isinstance(result, ProbeResult) else result
+        measured.seconds[step] += time.thread_time() - started
+        measured.work[step] += result.work if isinstance(result, ProbeResult) else result
         return result
-
-    def _reset(self) -> None:
-        self.work: dict[str, Work] = defaultdict(lambda: NO_WORK)
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.merged: list[int] = []
 
 
 def take_insert_spread(survey: InsertSpreadSurvey, seed: int, profile: CostProfile) -> Surveyed:
