@@ -175,7 +175,7 @@ def dictionary_names(query: JoinQuery) -> tuple[dict[str, str], ...]:
     ordered: set[tuple[int, str]] = set()
     for predicate in query.predicates:
         merged = {(side.stream, side.name) for side in (predicate.left, predicate.right)}
-        if not _is_equality(predicate):
+        if not _can_compare_text(predicate):
             ordered |= merged
         merged = merged.union(*(group for group in groups if group & merged))
         groups = [group for group in groups if not group & merged] + [merged]
@@ -200,7 +200,7 @@ def check_codes(query: JoinQuery, streams: Sequence[PreparedStream]) -> None:
         text, other = predicate.left, predicate.right
         if left is None:
             text, other = other, text
-        if not _is_equality(predicate):
+        if not _can_compare_text(predicate):
             raise ConfigError(f"{predicate}: {text.text} is text, which = and != alone can compare")
         if None in (left, right):
             raise ConfigError(f"{predicate}: {text.text} is text, and {other.text} is a number")
@@ -212,6 +212,6 @@ def check_codes(query: JoinQuery, streams: Sequence[PreparedStream]) -> None:
             )
 
 
-def _is_equality(predicate: Predicate) -> bool:
+def _can_compare_text(predicate: Predicate) -> bool:
     operator = predicate.operator
     return isinstance(operator, Comparison) and (operator.is_equality or operator.negated)

@@ -150,7 +150,7 @@ class RayProcesses:
     mesh
         Of the processes and this one, which is the last member.
     namespace
-        That they are listed in.
+        Ray's namespace that they are listed in.
 
     Raises
     ------

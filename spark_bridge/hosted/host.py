@@ -270,7 +270,7 @@ def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any]) -> None:
         checkpoint.mkdir(parents=True, exist_ok=True)
         write_text(about, json.dumps(wanted, indent=1))
         return
-    before = json.loads(about.read_text())
+    before = json.loads(about.read_text(encoding="utf-8"))
     if wanted != before:
         where, theirs, ours = _difference(before, wanted)
         raise DataError(

@@ -66,7 +66,7 @@ class Sizes(NamedTuple):
     run_width
         Entries per leaf and children per node of a run.
     nodes, subindexes
-        That a tree slot has room for.
+        How many of each a tree slot has room for.
     """
 
     runs: int
