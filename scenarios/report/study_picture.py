@@ -191,8 +191,9 @@ def _panel(chart: Chart, rows: Sequence[tuple[Any, ...]], variants: Sequence[str
     reaching = [row for row in data if row["low"] is not None and row["high"] > row["low"]]
     if reaching:
         reach = [{"filter": "datum.high > datum.low"}]
-        if log:
-            reach.append({"calculate": f"max(datum.low, {least / 2})", "as": "low"})
+        if least >= 0:  # what is never negative has an axis that ends at 0
+            floor = least / 2 if log else 0
+            reach.append({"calculate": f"max(datum.low, {floor})", "as": "low"})
         low = y | {"field": "low"}
         marks.append(layer("rule", *reach, look={"strokeWidth": 1.2}, y=low, y2="high", **ink))
     far = (least / _PAPER_MOST, most * _PAPER_MOST)

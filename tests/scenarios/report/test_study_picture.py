@@ -121,6 +121,16 @@ def test_intervals_of_several_seeds_are_drawn_whole(tmp_path: Path, axis: str) -
     assert "high" not in _fields(drawn(tmp_path, [[10, 20, 30]], axis), "y2")
 
 
+@pytest.mark.parametrize(("values", "floor"), [((1.0, 9.0), "0"), ((-9.0, -1.0), None)])
+def test_an_interval_of_what_is_never_negative_ends_at_0(
+    tmp_path: Path, values: tuple[float, float], floor: str | None
+) -> None:
+    drawn_layers = layers(drawn(tmp_path, [[values] * 3]))
+    (bar,) = (one for one in drawn_layers if "high" in str(one["encoding"].get("y2")))
+    cut = [one["calculate"] for one in bar["transform"] if "calculate" in one]
+    assert cut == ([f"max(datum.low, {floor})"] if floor else [])
+
+
 def _fields(picture: Picture, channel: str) -> set[str]:
     return {
         layer["encoding"][channel]["field"]
