@@ -112,7 +112,7 @@ def _is_selected(where: str | None, time: str | None) -> bool:
 def judge(name: str) -> Words:
     """Run a study and return what came of its claims."""
     study = load_simulated(name)
-    plans = plan_points(study, _prepare)  # type: ignore[arg-type]
+    plans = plan_points(study, prepare)  # type: ignore[arg-type]
     with TemporaryDirectory() as folder:
         findings = run_points(
             study, plans, Path(folder), on_point=lambda *_: None, replay=lambda _: ""
@@ -130,7 +130,7 @@ def judge(name: str) -> Words:
     return words
 
 
-def _prepare(config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
+def prepare(config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
     streams = tuple(_with_one_file(stream) for stream in config.streams)
     if any(_is_selected(stream.where, stream.time) for stream in streams):
         return prepare_streams(config.model_copy(update={"streams": streams}), query)
