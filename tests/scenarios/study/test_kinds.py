@@ -282,7 +282,13 @@ def test_a_claim_is_judged_at_its_scales_alone(tmp_path: Path) -> None:
     assert len(made(replace(study, scale="paper")).claims) == 2
 
 
-@pytest.mark.parametrize("name", ["spo-fig07", "spo-fig08", "spo-fig09", "spo-fig12", "oij-fig10"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "oij-fig10",
+        *(f"spo-fig{number}" for number in ("07", "08", "09", "11", "12", "14", "21", "22")),
+    ],
+)
 def test_figures_of_systems_have_measured_variants_of_the_same_runs(name: str) -> None:
     study = load_study(name, scale="smoke")
     assert study is not None
