@@ -24,7 +24,7 @@ from scenarios import scenario_files
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.report.result_tables import holds_word
 from scenarios.streams import SAMPLES, find_file, prepare_streams
-from scenarios.study.findings import plan_points, run_points
+from scenarios.study.findings import Findings, plan_points, run_points
 from scenarios.study.section import Claim
 from scenarios.study.study import Chart, Study, load_study
 from scenarios.tables import prepare_tables
@@ -109,8 +109,8 @@ def _is_selected(where: str | None, time: str | None) -> bool:
     return bool(where) or not (time or "ts").isidentifier()
 
 
-def judge(name: str) -> Words:
-    """Run a study and return what came of its claims."""
+def run(name: str) -> Findings:
+    """Run a study at smoke scale, and judge its claims."""
     study = load_simulated(name)
     plans = plan_points(study, prepare)  # type: ignore[arg-type]
     with TemporaryDirectory() as folder:
@@ -119,6 +119,11 @@ def judge(name: str) -> Words:
         )
     failed = [result.failure for result in findings.results.values() if result.failure]
     assert not failed, f"{name}: {failed}"
+    return findings
+
+
+def words_of(findings: Findings) -> Words:
+    """Return what came of each claim."""
     words: Words = {}
     seen: Counter[str] = Counter()
     for finding in findings.claims:
@@ -158,7 +163,7 @@ def main(names: Sequence[str]) -> None:
     known = set(studies())
     for name in names or sorted(known):
         started, before = time.process_time(), record.get(name, {})
-        record[name] = judge(name)
+        record[name] = words_of(run(name))
         print(f"{name}: {time.process_time() - started:.1f} s")
         for text in sorted({*before, *record[name]}):
             was, now = before.get(text, "not in the record"), record[name].get(text, "gone")

@@ -167,6 +167,7 @@ def test_a_claim_holds_of_some_results_and_is_broken_by_others(
             check_near(one)
         else:
             check_one_band_is_enough(one)
+            check_a_tie_is_told_apart(claim)
             for bound in ("at_least", "at_most"):
                 if getattr(claim, bound) is not None:
                     check_bound(one, at_least=bound == "at_least")
@@ -241,6 +242,19 @@ def check_one_band_is_enough(one: Judged) -> None:
     own = [] if one.claim.mean else one.own
     if own and None not in (one.claim.at_least, one.claim.at_most):
         assert max(own) <= 1.2 * min(own), f"each of {own} is to have a band of its own: near"
+
+
+def check_a_tie_is_told_apart(claim: Claim) -> None:
+    """Refuse a band around a ratio of the paper that no difference, or any, would keep."""
+    if claim.paper is None or len(claim.of) == 1:
+        return
+    low = -inf if claim.at_least is None else claim.at_least
+    high = inf if claim.at_most is None else claim.at_most
+    if claim.paper == 1:
+        assert low in (-inf, 1) or low >= 0.8, "about the same is 0.8 to 1.25"
+        assert high in (inf, 1) or high <= 1.25, "about the same is 0.8 to 1.25"
+    else:
+        assert not low <= 1 <= high, f"{claim.paper} in the paper, and 1 would hold"
 
 
 def check_bound(one: Judged, *, at_least: bool) -> None:

@@ -1,16 +1,21 @@
 """Every study runs at smoke scale, and the claims that hold are those of the committed record.
 
 A change that makes a claim hold or fail is seen here; where it is meant,
-``python -m tests.scenarios.study.smoke_claims`` writes the record anew.
+``python -m tests.scenarios.study.smoke_claims`` writes the record anew. A claim that holds of what
+came out must fail where two curves are swapped or one is flattened.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from scenarios.streams import SAMPLES
+from scenarios.study.estimates import Estimate
+from scenarios.study.findings import Findings
+from scenarios.study.judging import Estimates, Finding, judge_claim
 from tests.scenarios.study import smoke_claims
 
 RECORD = smoke_claims.read_record()
@@ -20,7 +25,45 @@ REWRITE = "if that is meant: python -m tests.scenarios.study.smoke_claims"
 
 
 def check(name: str) -> None:
-    assert smoke_claims.judge(name) == RECORD[name], f"{REWRITE} {name}"
+    findings = smoke_claims.run(name)
+    assert smoke_claims.words_of(findings) == RECORD[name], f"{REWRITE} {name}"
+    for finding in findings.claims:
+        if finding.holds:
+            check_it_notices(findings, finding)
+
+
+def check_it_notices(findings: Findings, finding: Finding) -> None:
+    """Perturb the curves of a claim that holds: swap two, flatten one; else scale the first."""
+    claim, study = finding.claim, findings.study
+    (chart,) = (one for one in study.charts if one.panel.name == finding.panel)
+    curves, first = findings.curves(chart), claim.of[0]
+
+    def holds(**perturbed: Estimates) -> bool | None:
+        run = chart.positions_run(claim.of)
+        places = [chart.axis.places[i] for i in run]
+        values = {name: [(curves | perturbed)[name][i] for i in run] for name in claim.of}
+        numbers = study.section.numbers(claim, chart.panel)
+        return judge_claim(claim, finding.panel, values, places, "", numbers).holds
+
+    if claim.rises or claim.falls:
+        flat = {name: [curves[name][0]] * len(curves[name]) for name in claim.of}
+        assert holds(**flat) is not True, f"{claim.text}: it holds of flat curves, too"
+    elif claim.above or claim.near:
+        a, b = claim.of
+        swapped = {a: curves[b], b: curves[a]}
+        assert holds(**swapped) is not True, f"{claim.text}: it holds with both curves swapped"
+    else:
+        others = ({first: [change(one) for one in curves[first]]} for change in (nothing, thrice))
+        noticed = [holds(**one) is not True for one in others]
+        assert any(noticed), f"{claim.text}: it holds of nothing and of thrice as much"
+
+
+def nothing(estimate: Estimate | None) -> Estimate | None:
+    return estimate and replace(estimate, samples=(0.0,) * len(estimate.samples))
+
+
+def thrice(estimate: Estimate | None) -> Estimate | None:
+    return estimate and replace(estimate, samples=tuple(3 * v or 1.0 for v in estimate.samples))
 
 
 @pytest.mark.parametrize("name", IN_MEMORY)
