@@ -122,7 +122,8 @@ class Variant(Section):
     only
         Positions of the axis at which it is run, of those that the axis runs; by default all.
     per
-        What its values are divided by: watts, for what is done with a joule.
+        What its values are divided by: watts, for what is done with a joule; or 1e-3, where the
+        label has a thousandth of the measure's unit.
     """
 
     set: dict[str, Any] = Field(default_factory=dict)
