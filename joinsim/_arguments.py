@@ -11,6 +11,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache, wraps
 from numbers import Integral, Real
+from os import PathLike
 from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
 from typing import (
@@ -39,6 +40,7 @@ _NO_LISTS = (str, bytes, Mapping, Set)
 _WORDS: dict[Any, str] = {
     str: "text",
     Path: "a path",
+    PathLike: "a path",
     int: "a whole number",
     float: "a number",
     bool: "True or False",

@@ -87,6 +87,10 @@ class Run:
         self.replay = replay
         self._folder = folder  # removed with this object
 
+    def __fspath__(self) -> str:
+        """Return its folder: a run is taken wherever a path is."""
+        return str(self.directory)
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The stable keys of ``run.json``: throughput, latency percentiles, network and so on."""

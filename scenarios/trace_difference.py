@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,13 @@ class Difference:
         return self.row is None
 
 
-def diff(run_a: str | Path, run_b: str | Path, *, around: NonNegativeInt = AROUND) -> Difference:
+def diff(
+    run_a: str | PathLike[str], run_b: str | PathLike[str], *, around: NonNegativeInt = AROUND
+) -> Difference:
     """Return the first message in which two runs differ, with rows *around* it.
 
-    *run_a* and *run_b* are directories that runs have written. Raise :exc:`DataError` where one of
-    them has no trace that can be read.
+    *run_a* and *run_b* are runs, or directories that runs have written. Raise :exc:`DataError`
+    where one of them has no trace that can be read.
 
     Examples
     --------
@@ -86,7 +89,7 @@ def diff(run_a: str | Path, run_b: str | Path, *, around: NonNegativeInt = AROUN
     ...     js.run(query, streams, topology="split_join", seed=seed, network={"jitter": "1 ms"})
     ...     for seed in (1, 1, 2)
     ... )
-    >>> js.diff(one.directory, same.directory).same, js.diff(one.directory, other.directory).same
+    >>> js.diff(one, same).same, js.diff(one, other.directory).same
     (True, False)
     """
     runs = Path(run_a), Path(run_b)
