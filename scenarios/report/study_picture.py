@@ -186,7 +186,8 @@ def _panel(chart: Chart, rows: Sequence[tuple[Any, ...]], variants: Sequence[str
         encoding["xOffset"] = {"field": "variant", "sort": shown}
         marks = _bars(y)
     else:
-        marks = _lines(y, encoding["x"], values, heights, data, variants)
+        run = [[bool(numbers) for numbers in chart.curve(name).points] for name in shown]
+        marks = _lines(y, encoding["x"], run, heights, data, variants)
     ink: Spec = {"color": {"value": "var(--ink)"}} if chart.axis.categories else {}
     reaching = [row for row in data if row["low"] is not None and row["high"] > row["low"]]
     if reaching:
@@ -255,19 +256,25 @@ def _bars(y: Spec) -> list[Spec]:
 def _lines(
     y: Spec,
     x: Spec,
-    values: np.ndarray,
+    run: Sequence[Sequence[bool]],
     heights: np.ndarray,
     data: Sequence[Mapping[str, Any]],
     variants: Sequence[str],
 ) -> list[Spec]:
-    """Return lines with markers; *values* and *heights* are lines by points."""
+    """Return lines with markers; *run* and *heights* are lines by points.
+
+    A line goes on over a point that is not run; one that has failed leaves a gap.
+    """
     stretches = find_coinciding(heights)
-    points = values.shape[1]
+    points = heights.shape[1]
     drawn = []
-    for line in range(len(values)):
+    for line, is_run in enumerate(run):
         own = data[line * points : (line + 1) * points]
-        for i, (start, end) in enumerate(pairwise(own)):
+        for i, j in pairwise(np.flatnonzero(is_run).tolist()):
+            start, end = own[i], own[j]
             together, place = stretches.together[line, i], stretches.place[line, i]
+            if j > i + 1:  # over points that are not run, it may cross other lines
+                together, place = int(not np.isnan(heights[line, [i, j]]).any()), 0
             if together:
                 alone = _LINES[start["kind"]]
                 dash = alone if together == 1 else [_DASH, (together - 1) * _DASH]
@@ -309,7 +316,7 @@ def _lines(
     measured = {"test": "datum.kind == 'measured'", "value": "var(--paper)"}
     fill = colour_of("variant", _colours(variants)) | {"condition": measured}
     markers = layer("point", look={"opacity": 1}, y=y, shape=shape, size=size, fill=fill)
-    return [lines | {"data": {"values": drawn}}, markers]
+    return [*([lines | {"data": {"values": drawn}}] if drawn else []), markers]
 
 
 class Turns(NamedTuple):

@@ -64,7 +64,7 @@ def drawn(tmp_path: Path, lines: list[Values], more: str = "", label: str = "tup
     before, paper = more.split("|") if "|" in more else (more, "")
     changed = STUDY.replace("[study.variants]", f"{before}\n[study.variants]")
     changed = changed.replace('label = "tuples/s"', f'label = "{label}"')
-    variants = "\n".join(f"{name} = {{}}" for name in names)
+    variants = "\n".join(f"{name}.set = {{}}" for name in names)
     path.write_text(f"{changed}{variants}\n{paper}")
     study = load_study(str(path))
     assert study is not None
@@ -119,6 +119,23 @@ def test_intervals_of_several_seeds_are_drawn_whole(tmp_path: Path, axis: str) -
         assert (low, high) == pytest.approx((mean - reach, mean + reach), abs=1e-4)
     assert _fields(picture, "y2") >= {"high"}
     assert "high" not in _fields(drawn(tmp_path, [[10, 20, 30]], axis), "y2")
+
+
+def test_a_line_goes_on_over_what_is_not_run_and_has_a_gap_where_a_run_failed(
+    tmp_path: Path,
+) -> None:
+    lines: list[Values] = [[1, 2, 3], [3, None, 9]]
+    failed = layers(drawn(tmp_path, lines))[0]["data"]["values"]
+    assert {(one["variant"], one["x"], one["to_x"]) for one in failed} == {("0", 1, 2), ("0", 2, 3)}
+    (tmp_path / "other").mkdir()
+    not_run = drawn(tmp_path / "other", lines, more="|1.only = [0, 2]")
+    joined = [one for one in layers(not_run)[0]["data"]["values"] if one["variant"] == "1"]
+    assert [(one["x"], one["y"], one["to_x"], one["to_y"]) for one in joined] == [(1, 3, 3, 9)]
+
+
+def test_single_points_have_no_line(tmp_path: Path) -> None:
+    (markers,) = layers(drawn(tmp_path, [[1, None, 3]]))
+    assert markers["mark"]["type"] == "point"
 
 
 @pytest.mark.parametrize(("values", "floor"), [((1.0, 9.0), "0"), ((-9.0, -1.0), None)])
