@@ -88,7 +88,7 @@ class Run:
         self._folder = folder  # removed with this object
 
     def __fspath__(self) -> str:
-        """Return its folder: a run is taken wherever a path is."""
+        """Return its folder, as paths do: `joinsim.diff` and `pathlib.Path` take a run."""
         return str(self.directory)
 
     @cached_property
