@@ -116,12 +116,12 @@ class Picture:
         }
         text = json.dumps(drawn).replace('"legend": null', f'"legend": {json.dumps(legend)}')
         titles = [panel.get("encoding", {}).get("x", {}).get("title") for panel in panels]
-        for title in filter(None, dict.fromkeys(titles)):
-            lines = wrap(title, int(width // _LETTER))
+        for title in dict.fromkeys(json.dumps(title) for title in titles if title):
+            one = json.loads(title)  # a text, or its lines
+            lines = wrap(one if isinstance(one, str) else " ".join(one), int(width // _LETTER))
             if len(lines) > 1:
                 # In every layer of a panel, which would draw titles that differ side by side.
-                long, wrapped = (f'"title": {json.dumps(one)}' for one in (title, lines))
-                text = text.replace(long, wrapped)
+                text = text.replace(f'"title": {title}', f'"title": {json.dumps(lines)}')
         light: Spec = json.loads(_COLOUR.sub(lambda name: LIGHT[name[1]], text))
         return light
 

@@ -31,8 +31,9 @@ _SIGNS, _HOLLOW_SIGNS = "●■▲◆▼✚▶◀", "○□△◇▽✛▷◁"
 """Letters that look like the markers."""
 _DASH = 4.0
 """Pixels of a line's turn, where lines coincide."""
-_LABEL_CHARACTERS = 26
-"""Of a line beside a panel; a longer one would reach into what is above it."""
+_LABEL_CHARACTERS, _LABEL_CHARACTERS_BELOW = 26, 48
+"""Of a line beside a panel, and below it; a longer one would reach into what is above it, or be cut
+off at its side."""
 _LOG_FROM_RATIO = 30
 """Values further apart than this cannot be distinguished on one linear axis."""
 _PAPER_MOST = 10
@@ -214,10 +215,11 @@ def _float(value: float | None) -> float:
 
 
 def _x_axis(chart: Chart, data: Sequence[Mapping[str, Any]]) -> Spec:
+    label = wrap(chart.axis.label, _LABEL_CHARACTERS_BELOW)
     if _is_numeric(chart):
         at = list(dict.fromkeys(row["at"] for row in data))
         scale = {"type": "log"} if chart.axis.log else {"zero": False}
-        axis = number_axis("at", chart.axis.label, **scale, nice=False, padding=12)
+        axis = number_axis("at", label, **scale, nice=False, padding=12)
         axis["axis"]["values"] = at
         axis["axis"]["labelExpr"] = axis["axis"]["labelExpr"].removeprefix(
             "datum.label == '' ? '' : "
@@ -228,7 +230,7 @@ def _x_axis(chart: Chart, data: Sequence[Mapping[str, Any]]) -> Spec:
     return {
         "field": "x",
         "type": "nominal" if chart.axis.categories else "ordinal",
-        "title": chart.axis.label,
+        "title": label,
         "scale": {"domain": names} | ({} if chart.axis.categories else {"type": "point"}),
         "axis": {"labelAngle": -25 if len(names) * (longest + 2) > 44 else 0}
         | ({"labelOverlap": False} if chart.axis.categories else {}),

@@ -57,13 +57,20 @@ def _estimate(value: float | tuple[float, ...] | None) -> Estimate | None:
     return Estimate(value if isinstance(value, tuple) else (float(value),))
 
 
-def drawn(tmp_path: Path, lines: list[Values], more: str = "", label: str = "tuples/s") -> Picture:
+def drawn(
+    tmp_path: Path,
+    lines: list[Values],
+    more: str = "",
+    label: str = "tuples/s",
+    below: str = "arrivals a message",
+) -> Picture:
     """Return a picture of variants named 0, 1 ..., with *more* said of its axis."""
     names = [str(line) for line in range(len(lines))]
     path = tmp_path / "mine.toml"
     before, paper = more.split("|") if "|" in more else (more, "")
     changed = STUDY.replace("[study.variants]", f"{before}\n[study.variants]")
     changed = changed.replace('label = "tuples/s"', f'label = "{label}"')
+    changed = changed.replace('label = "arrivals a message"', f'label = "{below}"')
     variants = "\n".join(f"{name}.set = {{}}" for name in names)
     path.write_text(f"{changed}{variants}\n{paper}")
     study = load_study(str(path))
@@ -161,6 +168,14 @@ def test_a_long_label_stays_beside_its_panel(tmp_path: Path) -> None:
     written = layers(drawn(tmp_path, [[1, 2, 3]], label=label))[1]["encoding"]["y"]["title"]
     assert " ".join(written) == label
     assert max(map(len, written)) < 30
+
+
+def test_a_long_label_stays_below_its_panel(tmp_path: Path) -> None:
+    label = "slide - window - PEs (the paper's: 60K-600K-6 to 100K-1M-10)"
+    picture = drawn(tmp_path, [[1, 2, 3]], below=label)
+    (panel,) = picture.panels
+    assert " ".join(panel["encoding"]["x"]["title"]) == label
+    assert max(map(len, panel["encoding"]["x"]["title"])) < 50
 
 
 def test_a_line_that_is_not_there_takes_no_turn(tmp_path: Path) -> None:
