@@ -193,6 +193,7 @@ def check_above(one: Judged) -> None:
 
 def check_trend(one: Judged) -> None:
     """Turn the curve round, flatten it, and let one step go against it."""
+    assert one.claim.slack <= 0.05, "a step of more than 5 % against a trend is one"
     count = len(one.places)
     steps = [0.2 + 0.6 * i / (count - 1) for i in range(count)]
     along, against = (steps, steps[::-1]) if one.claim.rises else (steps[::-1], steps)

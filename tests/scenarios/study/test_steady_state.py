@@ -29,7 +29,7 @@ def study_of(name: str, scale: str) -> Study:
 
 
 def of_measures(*measures: str) -> Iterator[str]:
-    """Return the names of the interval joins' figures whose curves are of one of *measures*."""
+    """Yield the names of the interval joins' figures whose curves are of one of *measures*."""
     for name in scenario_files.catalog():
         written = scenario_files.read(name).get("study", {})
         if name.startswith("oij-fig") and written.get("measure", "").startswith(measures):

@@ -1,4 +1,4 @@
-"""An index of the caller's own: passed as a class, or named where its module is imported."""
+"""A structure of the caller's own: passed as a class, or named where its module is imported."""
 
 from __future__ import annotations
 
