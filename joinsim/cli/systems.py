@@ -152,7 +152,7 @@ def fuzz(
     one fails.
     """
     import joinsim
-    from scenarios.terminal.worlds import show_fuzzed
+    from scenarios.terminal.views import show_fuzzed
 
     terminal = open_terminal(quiet=json_output)
     fuzzed = joinsim.fuzz(
@@ -179,7 +179,7 @@ def replay(
     The exit code is 1 if it fails, or if its run is another one than when the file was written.
     """
     import joinsim
-    from scenarios.terminal.worlds import show_replayed
+    from scenarios.terminal.views import show_replayed
 
     terminal = open_terminal(quiet=json_output)
     replayed = joinsim.replay(file)
@@ -198,7 +198,7 @@ def diff(
 ) -> None:
     """Find the first message in which two runs differ; the exit code is 1 if there is one."""
     import joinsim
-    from scenarios.terminal.difference import show_difference
+    from scenarios.terminal.views import show_difference
 
     terminal = open_terminal(quiet=json_output)
     found = joinsim.diff(run_a, run_b)

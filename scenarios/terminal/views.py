@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,7 @@ from scenarios.report.result_tables import (
     verdict_cell,
 )
 from scenarios.report.summary import summary_rows
-from scenarios.report.table import TextTable
+from scenarios.report.table import TableCell, TextTable
 from scenarios.run import Report
 from scenarios.run_json import versions
 from scenarios.terminal.printing import (
@@ -65,6 +66,9 @@ if TYPE_CHECKING:
     from scenarios.study.reproduction import Reproduction
     from scenarios.study.study import Study
     from scenarios.system_comparison import SystemComparison
+    from scenarios.trace_difference import Difference
+    from scenarios.worlds.fuzzing import Fuzzed, WorldTrial
+    from scenarios.worlds.world import Recording
 
 
 def _profile(config: RunConfig) -> str:
@@ -445,6 +449,103 @@ def show_predictions(out: Console, predictions: Sequence[LivePrediction]) -> Non
                 f"{name}: off by {statistics.median(errors):.0%} in the median, {max(errors):.0%} "
                 "at the most"
             )
+
+
+def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
+    """Print how many worlds there were, what they covered, and those that failed."""
+    title = "worlds by topology, streams of the query and windows"
+    _show_coverage(out, fuzzed, fuzzed.coverage, title)
+    if fuzzed.happened_in:
+        title = "worlds by topology and what happened in them"
+        _show_coverage(out, fuzzed, fuzzed.happened_in, title)
+    features = [f"{name} {count:,}" for name, count in sorted(fuzzed.features.items())]
+    out.print(f"turned on, in so many worlds: {', '.join(features)}")
+    if fuzzed.happened:
+        counts = [f"{kind} {count:,}" for kind, count in sorted(fuzzed.happened.items())]
+        out.print(f"what happened: {', '.join(counts)}")
+    out.print(
+        f"{fuzzed.worlds:,} worlds in {seconds:.0f} s, {fuzzed.worlds / max(seconds, 1e-9):.1f} a "
+        f"second: {fuzzed.tuples:,} tuples, {fuzzed.messages:,} messages, {fuzzed.pairs:,} pairs "
+        f"expected (none in {fuzzed.without_pairs:,} worlds, "
+        f"{fuzzed.without_pairs / max(fuzzed.worlds, 1):.0%})"
+    )
+    for trial, file in zip(fuzzed.failures, fuzzed.files, strict=True):
+        _show_failure(out, trial, file)
+    failed = len(fuzzed.failures)
+    word = TableCell("FAIL", "FAIL") if failed else TableCell("PASS", "PASS")
+    print_table(
+        out, TextTable(columns=(), rows=[(word, f"{failed:,} of {fuzzed.worlds:,} failed")])
+    )
+
+
+def _show_coverage(
+    out: Console, fuzzed: Fuzzed, counts: Counter[tuple[str, str]], title: str
+) -> None:
+    kinds = sorted({kind for _, kind in counts})
+    rows = [
+        (name, *(f"{counts[name, kind] or ''}" for kind in kinds)) for name in fuzzed.topologies
+    ]
+    print_table(
+        out, TextTable(columns=("topology", *kinds), rows=rows, text_columns=1, title=title)
+    )
+
+
+def show_replayed(
+    out: Console, trial: WorldTrial, recording: Recording, *, same: bool | None
+) -> None:
+    """Print what became of a world that was run again, beside what its file says."""
+    digest = {True: "as recorded", False: "NOT as recorded", None: "none was recorded"}[same]
+    rows: list[tuple[str | TableCell, str]] = [
+        ("topology", trial.world.topology),
+        ("tuples", f"{trial.world.tuples:,}"),
+        ("recorded", recording.failure or "nothing was wrong"),
+        ("now", trial.failure or "nothing is wrong"),
+        ("digest", f"{trial.digest or 'none'}: {digest}"),
+    ]
+    print_table(out, TextTable(columns=(), rows=rows))
+
+
+def _show_failure(out: Console, trial: WorldTrial, file: Path) -> None:
+    out.print(f"{trial.world.topology}: {trial.failure}", style="red")
+    out.print(f"  made small: {trial.world.tuples} tuples; joinsim replay {file}")
+
+
+_MESSAGE = ("sender", "receiver", "port", "seq", "nbytes", "rows")
+_TIMES = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
+"""What is shown of a message of a trace, and of its times."""
+
+
+def show_difference(out: Console, difference: Difference) -> None:
+    """Print the first row that differs, with rows around it from either run."""
+    runs = [str(run) for run in difference.runs]
+    for key, a, b in difference.settings:
+        out.print(f"{key}: {a!r} in {runs[0]}, {b!r} in {runs[1]}")
+    if difference.row is None:
+        out.print("both runs served the same messages at the same virtual times")
+        return
+    for run, table in zip(runs, _rows_of(difference), strict=True):
+        out.print()
+        print_table(out, table)
+        if difference.row >= difference.first + len(table.rows):
+            out.print(f"{run} has no row {difference.row:,}: it ended before")
+    if difference.columns:
+        what = ", ".join(difference.columns)
+        out.print(f"the first difference is in row {difference.row:,}: {what}")
+
+
+def _rows_of(difference: Difference) -> list[TextTable]:
+    """Return the rows of either run; the one that differs is marked."""
+    columns = ("row", *_MESSAGE, *(f"{name.removesuffix('_ns')} (ms)" for name in _TIMES))
+    tables = []
+    for run, rows in zip(difference.runs, difference.rows, strict=True):
+        lines = []
+        for place, row in enumerate(rows.to_pylist(), difference.first):
+            mark = "FAIL" if place == difference.row else ""
+            times = [f"{row[name] / 1e6:.6f}" for name in _TIMES]
+            cells = [f"{place:,}", *(str(row[name]) for name in _MESSAGE), *times]
+            lines.append([TableCell(cell, mark) for cell in cells])
+        tables.append(TextTable(columns=columns, rows=lines, title=str(run)))
+    return tables
 
 
 def _show_files(out: Console, page: Path, replay: str) -> None:

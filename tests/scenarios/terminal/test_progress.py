@@ -11,7 +11,7 @@ from rich.console import Console
 
 import joinsim as js
 from scenarios.run import simulate
-from scenarios.terminal.watching import Watch, watching
+from scenarios.terminal.progress import Watch, watching
 
 QUERY = "SELECT * FROM A, B WHERE A.x = B.x WINDOW AS (SLIDE INTERVAL '1' ON '20')"
 
