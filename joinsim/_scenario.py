@@ -281,8 +281,7 @@ class Scenario:
             A range names what there is not, or a point cannot be run; before any point runs.
         """
         from scenarios.many_runs import Preparation
-        from scenarios.sweep import read_ranges, sweep_study
-        from scenarios.sweep_runs import check_search, run_sweep
+        from scenarios.sweep import check_search, read_ranges, run_sweep, sweep_study
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study, which has ranges of its own; run it")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import joinsim as js
-from scenarios import sweep_runs
+from scenarios import sweep
 from scenarios.scenario_files import ConfigError, build
 from scenarios.study import findings
 from scenarios.sweep import Range, settings_of, sweep_study
@@ -171,7 +171,7 @@ def test_processes_that_die_are_named(tmp_path: Path, monkeypatch: pytest.Monkey
         raise BrokenProcessPool
         yield
 
-    monkeypatch.setattr(sweep_runs, "process_pool", dying)
+    monkeypatch.setattr(sweep, "process_pool", dying)
     with pytest.raises(ConfigError, match="a process of the sweep has died"):
         js.sweep(
             QUERY, DATA, over={"pes": [1, 2]}, topology="split_join", processes=2, out=tmp_path
