@@ -15,7 +15,8 @@ from joins.oracle.match import clear_unsatisfied
 from joins.queries.conditions import Comparison, Field
 from joins.queries.query import JoinQuery
 from scenarios.formatting import format_value
-from scenarios.tables import IN_MEMORY, ROW, TIME, TableStream, as_table
+from scenarios.synthetic import TIME
+from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
 from spark_bridge.prepared import PreparedStream
 
 _SAMPLE = 1_000

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from scenarios.text_times import read_times, zone_name
+from scenarios.tables import read_times, zone_name
 
 TIMES = [
     "2024-03-01T09:30:00+02:00",
