@@ -41,9 +41,10 @@ from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
 from scenarios.results import LatencyHistogram
 from scenarios.run_directory import TRACE
-from scenarios.verdict import Verdict, judge
+from scenarios.verdict import Verdict
 from scenarios.verdict.approximation import Approximated, approximated
 from scenarios.verdict.expectation import WORTH_A_THREAD, Expectation
+from scenarios.verdict.judge import judge
 from scenarios.wall_clock import WallClock
 from topologies.actor_graph import ActorGraph
 

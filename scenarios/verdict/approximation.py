@@ -17,7 +17,7 @@ from joins.hashing import mix
 from joins.semijoins.value_sample import TupleSample, ValueSample
 from netsim.outcome import Outcome
 from scenarios.run_directory import TRACE
-from scenarios.verdict.verdict import CheckResult, Verdict
+from scenarios.verdict import CheckResult, Verdict
 from topologies.topology import Approximation
 
 

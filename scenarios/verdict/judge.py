@@ -12,12 +12,17 @@ from netsim.outcome import Outcome, Recovered
 from scenarios.plan import Plan
 from scenarios.results import LatencyHistogram
 from scenarios.run_directory import TRACE
+from scenarios.verdict import CheckResult, PairCounts, Verdict
 from scenarios.verdict.expectation import Expectation
-from scenarios.verdict.file_checks import check_files, require_files
+from scenarios.verdict.file_checks import (
+    arrivals_of,
+    check_conservation,
+    check_fifo,
+    check_files,
+    require_files,
+)
 from scenarios.verdict.lateness import check_lateness
 from scenarios.verdict.oracle_check import PairDifferences, arrival_numbers, compare
-from scenarios.verdict.trace_checks import arrivals_of, check_conservation, check_fifo
-from scenarios.verdict.verdict import CheckResult, PairCounts, Verdict
 
 _FIGURES = (
     "latencies, throughput, bytes and memory are not computed a second time, nor is what a raw "

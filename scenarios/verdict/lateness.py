@@ -18,7 +18,7 @@ from actors.feed import StreamData
 from actors.result_files import late_path
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
-from scenarios.verdict.verdict import CheckResult
+from scenarios.verdict import CheckResult
 
 _CHUNK_ROWS = 8_192
 _INT64 = np.iinfo(np.int64)

@@ -23,7 +23,7 @@ from joins.oracle.match import evaluate
 from joins.queries.conditions import Field, prepared_name
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.windows import StreamWindows, Window
-from scenarios.verdict.verdict import CheckResult
+from scenarios.verdict import CheckResult
 
 _PIECE = re.compile(
     r"""(?P<name>"[^"]*")|'(?P<quantity>[^']*)'|\b(?P<window>WINDOW)\b""", re.IGNORECASE

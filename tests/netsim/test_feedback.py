@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from actors.protocol import FEEDBACK, Actor, ActorSpec, Context, Message
-from scenarios.verdict.trace_checks import check_conservation
+from scenarios.verdict.file_checks import check_conservation
 from tests.netsim.simulate import Simulated, simulate
 from tests.toys import Sender, Worker
 
