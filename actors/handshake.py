@@ -26,7 +26,7 @@ from actors.source import Fed
 from actors.window_join import expire
 from joins.batch import Batch, Schema
 from joins.indexes.index import Index, ranges_for, stored_columns
-from joins.indexes.windows.window_indexes import find_window_index
+from joins.indexes.structures import find_window_index
 from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery

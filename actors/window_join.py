@@ -23,7 +23,7 @@ from actors.source import Fed
 from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.indexes.index import Index, ranges_for, stored_columns
-from joins.indexes.windows.window_indexes import find_window_index
+from joins.indexes.structures import find_window_index
 from joins.matches import Matches
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery

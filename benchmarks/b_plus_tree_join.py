@@ -22,7 +22,7 @@ import time
 import numpy as np
 
 from joins.hashing import mix
-from joins.window_join.b_plus import FANOUT, LEAF_ENTRIES, BPlusTreeJoin
+from joins.window_join.b_plus_join import FANOUT, LEAF_ENTRIES, BPlusTreeJoin
 from joins.window_join.rows import KernelRows
 from scenarios.calibration.window_joins import band_join, expected_matches
 

@@ -34,8 +34,8 @@ from benchmarks.inequality_work import (
 )
 from benchmarks.measure import Result, report
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
-from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges
+from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory
 from joins.matches import ProbeResult
 

@@ -27,8 +27,8 @@ from benchmarks.inequality_work import InequalityWork, NumpyScan, Totals, unifor
 from benchmarks.measure import Result, report
 from joins.batch import Schema
 from joins.indexes.immutable.one_off import probe_once
-from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges
+from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory
 from joins.queries.parser import parse_query
 from scenarios.engines.embedded_engines import duckdb_join, polars_join

@@ -33,9 +33,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.measure import Result, report
-from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.panjoin.subwindow import STRUCTURES
-from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step

@@ -30,7 +30,7 @@ from benchmarks.measure import Result, report
 from benchmarks.pim_tree import make_work, measure, share_pim_tree
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.memory import keep_freed_memory
-from joins.window_join.b_plus import BPlusTreeJoin
+from joins.window_join.b_plus_join import BPlusTreeJoin
 from joins.window_join.forest_join import ForestJoin
 from joins.window_join.rows import KernelRows
 

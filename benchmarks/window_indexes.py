@@ -26,9 +26,8 @@ import pyarrow.parquet as pq
 from benchmarks.measure import Result, report
 from joins.hashing import mix
 from joins.indexes.immutable.segment import ImmutableSegment
-from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges, ranges_for
-from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
 from joins.matches import ProbeResult
 from joins.queries.conditions import COMPARISONS, Condition
 from scenarios.streams import SAMPLES

@@ -14,7 +14,7 @@ import numpy as np
 
 from joins.batch import Batch, Schema
 from joins.indexes.index import EncodedRanges, column, encode
-from joins.indexes.interval import IntervalBuffer, Reach
+from joins.indexes.interval_buffer import IntervalBuffer, Reach
 from joins.indexes.key_groups import group_by_key
 from joins.matches import Matches
 from joins.queries.query import JoinQuery

@@ -26,7 +26,7 @@ from pydantic.dataclasses import dataclass
 from actors.ibwj import Machine
 from actors.source import Source
 from joins.indexes.pim_tree.forest import level_nodes
-from joins.indexes.pim_tree.index import WIDTH
+from joins.indexes.pim_tree.forest_index import WIDTH
 from joins.threads import usable_cores
 from joins.window_join.registry import SHARED, IndexName, Making
 from joins.window_join.window_join import LOOKUP_ROWS, WindowJoin

@@ -42,7 +42,7 @@ from actors.spo_join.mutable import LogicalPE, PredicatePE
 from actors.spo_join.router import Router
 from joins.epochs import MergeThreshold
 from joins.indexes.immutable.segment import ImmutableSegment
-from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.structures import SEGMENTS
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, read_extent
 from topologies.actor_graph import ActorGraph
@@ -81,7 +81,7 @@ class SpoJoinParameters:
         What predicates find in the mutable component and how it is intersected: ``bits`` are bit
         arrays, ``hash`` lists of ids that go through a hash table.
     immutable
-        What epochs are sealed into, a structure of `joins.indexes.immutable.segments`, or a class
+        What epochs are sealed into, a structure of `joins.indexes.structures`, or a class
         that derives from `joins.indexes.immutable.segment.ImmutableSegment`.
     threads
         Threads over the segments of one PO-Join PE (Algorithm 4).

@@ -2,7 +2,7 @@
 
 They share a graph, and differ in where a tuple is stored and where it probes
 (`actors.window_join`), in the structure of the local windows
-(`joins.indexes.windows.window_indexes`), and in how messages reach the PEs::
+(`joins.indexes.structures`), and in how messages reach the PEs::
 
     source -> router -+-> joiner.0 -+-> sink
                       +-> joiner.1 -+
@@ -180,7 +180,7 @@ class SinglePe(WindowJoin[NoParameters]):
 
     parameters_type = NoParameters
     index: ClassVar[str]
-    """As `joins.indexes.windows.window_indexes.find_window_index` takes it."""
+    """As `joins.indexes.structures.find_window_index` takes it."""
 
     def lay_out(self, job: Job, parameters: NoParameters) -> Layout:
         """Return one PE that stores all tuples and probes with all of them."""

@@ -28,8 +28,8 @@ from joins.semijoins.bloom_filter import BloomFilter
 from joins.semijoins.combinations import Combinations
 from joins.semijoins.distinct_values import DistinctValues, ValueChanges, contained, distinct
 from joins.semijoins.one_way_join import OneWayJoin
+from joins.semijoins.operand_windows import Horizon, Timeline
 from joins.semijoins.stored_tuples import CopiedValues, MixedWindow
-from joins.semijoins.windows import Horizon, Timeline
 from joins.state import storable
 
 # SP-S: simple join at the source (Algorithm 1). W_2 is exported to N_1.

@@ -22,8 +22,8 @@ from joins.semijoins.bloom_filter import BloomFilter
 from joins.semijoins.combinations import Combinations
 from joins.semijoins.distinct_values import ValueChanges
 from joins.semijoins.one_way_join import JoinAttributes, OneWayJoin
+from joins.semijoins.operand_windows import Horizon, OperandWindow, Timeline
 from joins.semijoins.stored_tuples import StoredTuples
-from joins.semijoins.windows import Horizon, OperandWindow, Timeline
 from joins.state import Stateful, storable
 from joins.work import Work
 

@@ -10,7 +10,7 @@ from actors.semijoins.execution import Execution
 from actors.semijoins.one_way import Shipment
 from actors.semijoins.site_source import NewTuples
 from joins.semijoins.combinations import Combinations, Operand
-from joins.semijoins.windows import Horizon, OperandWindow
+from joins.semijoins.operand_windows import Horizon, OperandWindow
 from joins.state import Stateful
 
 

@@ -26,9 +26,9 @@ from actors.spo_join.router import MergeFlag, Routed, UpTo
 from joins.batch import Schema
 from joins.indexes.immutable.order_arrays import permutation
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
-from joins.indexes.immutable.segments import find_segment
 from joins.indexes.index import ranges_for
-from joins.indexes.search import Brackets
+from joins.indexes.range_search import Brackets
+from joins.indexes.structures import find_segment
 from joins.matches import ProbeResult
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window
@@ -427,7 +427,7 @@ class PoJoinPE(Actor):
     window
         Makes the PE's window state.
     immutable
-        What epochs are sealed into, as `joins.indexes.immutable.segments.find_segment` takes it.
+        What epochs are sealed into, as `joins.indexes.structures.find_segment` takes it.
     threads
         Threads over the list of segments.
     pairs

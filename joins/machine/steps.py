@@ -7,6 +7,9 @@ costs, and the machine code is stored like any other kernel's.
 Implementations are looked up in the record's class and its bases, as methods are. They must be in
 the module that defines the record or in one that this imports, because machine code is stored under
 the digest of those.
+
+A kernel that works through rows returns why it stopped: `DONE`, or what its caller has to do before
+it can go on.
 """
 
 from __future__ import annotations
@@ -19,6 +22,10 @@ from numba.extending import overload
 from joins.machine.compiling import inlined
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+DONE, MAINTAIN, NO_ROOM, NO_OUTPUT = range(4)
+"""All rows are done; the row's side must be maintained; its index or window has no room; the list
+has no room for the row's matches, of which nothing is left."""
 
 _OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
 _implementations: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}

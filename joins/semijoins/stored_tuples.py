@@ -8,14 +8,14 @@ import numpy as np
 
 from joins.batch import Batch, Schema
 from joins.indexes.index import Index, ranges_for
-from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.indexes.structures import WINDOW_INDEXES
 from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.windows import Window
 from joins.semijoins.combinations import Combinations
 from joins.semijoins.distinct_values import DistinctValues, ValueChanges
 from joins.semijoins.one_way_join import JoinAttributes
-from joins.semijoins.windows import OperandWindow, Timeline, seen
+from joins.semijoins.operand_windows import OperandWindow, Timeline, seen
 from joins.state import Stateful
 from joins.work import NO_WORK, Work
 

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from joins.indexes import bw_tree
-from joins.indexes.pim_tree.index import WIDTH
-from joins.window_join.b_plus import FANOUT
+from joins.indexes.pim_tree.forest_index import WIDTH
+from joins.window_join.b_plus_join import FANOUT
 from joins.window_join.registry import IndexName, Making
 from joins.work import COUNTERS, ENTRY_BYTES
 

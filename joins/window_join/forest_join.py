@@ -2,7 +2,7 @@
 
 B-chain, IB-chain, IM-Tree and PIM-Tree differ in which trees are live, and in what is done when the
 active one is full. The join finds where the next tuples will search, and fetches those cache lines
-ahead of time; so does the join that shares a forest (`joins.window_join.pim_tree`).
+ahead of time; so does the join that shares a forest (`joins.window_join.shared_pim_tree`).
 
 A window larger than the cache waits for memory at every step down a tree. But the immutable tree
 does not change between two merges: where a tuple's range begins there, and which subindexes it will
@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.pim_tree.css_tree import count_less, descend, first_place, leaf_below, place_from
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
@@ -40,13 +39,19 @@ from joins.indexes.pim_tree.forest import (
     tree_slot,
     tree_width,
 )
-from joins.indexes.pim_tree.index import ForestIndex, Sought, probe_run, probe_tree
-from joins.indexes.pim_tree.mutable import claim_words, fetch_node, insert_into_subindex, route
+from joins.indexes.pim_tree.forest_index import ForestIndex, Sought, probe_run, probe_tree
+from joins.indexes.pim_tree.immutable_tree import (
+    count_less,
+    descend,
+    first_place,
+    leaf_below,
+    place_from,
+)
+from joins.indexes.pim_tree.mutable_tree import claim_words, fetch_node, insert_into_subindex, route
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import prefetch_entry, prefetch_to_write
 from joins.machine.memory import aligned
-from joins.machine.steps import implements
-from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
+from joins.machine.steps import DONE, MAINTAIN, NO_ROOM, implements
 from joins.matches import MatchBuffer
 from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.window_join import (

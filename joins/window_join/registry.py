@@ -12,18 +12,17 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
-from joins.indexes.pim_tree.chain import Chain
+from joins.indexes.pim_tree.b_chain import Chain
 from joins.indexes.pim_tree.pim_tree import (
     INSERTION_DEPTH,
     MERGE_RATIO,
     SHARED_MERGE_RATIO,
     PimTree,
 )
-from joins.window_join.b_plus import BPlusTreeJoin
-from joins.window_join.bw_tree import BwTreeWindows
+from joins.window_join.b_plus_join import BPlusTreeJoin
 from joins.window_join.forest_join import ForestJoin
-from joins.window_join.nested_loop import NestedLoopJoin
-from joins.window_join.pim_tree import PimTreeWindows
+from joins.window_join.nested_loop_join import NestedLoopJoin
+from joins.window_join.shared_bw_tree import BwTreeWindows
 from joins.window_join.shared_join import (
     CORE_TASK_ROWS,
     THREAD_TASK_ROWS,
@@ -31,6 +30,7 @@ from joins.window_join.shared_join import (
     SharedIndex,
     ThreadsJoin,
 )
+from joins.window_join.shared_pim_tree import PimTreeWindows
 from joins.window_join.sorted_runs.join import SortedRunsJoin
 from joins.window_join.window_join import LOOKUP_ROWS, WindowJoin
 from joins.work import structure_name

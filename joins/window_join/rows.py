@@ -1,4 +1,8 @@
-"""Arrivals as kernels take them: one row per tuple, in arrival order."""
+"""What kernels of window joins read: arrivals, a row per tuple, and the keys of the windows.
+
+Rows are in arrival order. A window's keys are stored by position, for structures that must find
+what expires or scan it all.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,14 @@ from joins.arrivals import Arrivals
 from joins.batch import Schema
 from joins.indexes.index import column, encode, keys_column
 from joins.indexes.pim_tree.forest import INF
-from joins.indexes.pim_tree.index import encode_ends
+from joins.indexes.pim_tree.forest_index import encode_ends
 from joins.machine.compiling import inlined
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
 from joins.state import Stateful, storable
+
+_FIRST_KEYS = 64
 
 
 @storable
@@ -156,3 +162,59 @@ class RowMaker(Stateful):
     def horizon(self) -> tuple[int, ...]:
         """Per side the least position that any later arrival can see."""
         return self._bounds.horizon
+
+
+class WindowKeys(Stateful):
+    """Per side a ring of keys: that of position p is at ``keys[side, p & (length - 1)]``.
+
+    Attributes
+    ----------
+    keys
+        int64, shape (sides, length); the length is a power of two.
+    ends
+        int64, shape (sides, 2): the first position in the ring and the one after the last.
+    """
+
+    state = ("keys", "ends")
+
+    def __init__(self, sides: int) -> None:
+        self.keys = np.zeros((sides, _FIRST_KEYS), np.int64)
+        self.ends = np.zeros((sides, 2), np.int64)
+
+    def append(self, side: int, keys: np.ndarray) -> None:
+        """Store the keys of the next positions of a side."""
+        first, begin = self.ends[side].tolist()
+        while begin + len(keys) - first > self.keys.shape[1]:
+            self.grow()
+        self.keys[side, np.arange(begin, begin + len(keys)) & (self.keys.shape[1] - 1)] = keys
+        self.ends[side, 1] = begin + len(keys)
+
+    def grow(self) -> None:
+        """Double the ring."""
+        length = self.keys.shape[1]
+        grown = np.zeros((len(self.keys), 2 * length), np.int64)
+        for side, (first, end) in enumerate(self.ends):
+            positions = np.arange(first, end)
+            grown[side, positions & (2 * length - 1)] = self.keys[side, positions & (length - 1)]
+        self.keys = grown
+
+
+@inlined
+def key_at(keys: np.ndarray, side: int, position: int) -> int:
+    """Return the key of a position."""
+    return keys[side, position & (keys.shape[1] - 1)]
+
+
+@inlined
+def is_full(keys: np.ndarray, ends: np.ndarray, side: int) -> bool:
+    """Return whether a side has no room for another key."""
+    return bool(ends[side, 1] - ends[side, 0] == keys.shape[1])
+
+
+@inlined
+def append_key(keys: np.ndarray, ends: np.ndarray, side: int, key: int, position: int) -> None:
+    """Store the key of a side's next position, or of its first one, which may be any."""
+    if ends[side, 1] == 0 and ends[side, 0] == 0:
+        ends[side, 0] = position
+    keys[side, position & (keys.shape[1] - 1)] = key
+    ends[side, 1] = position + 1

@@ -1,8 +1,9 @@
 """Who takes the next step of a join whose index several threads share: a real thread, or a core.
 
-The steps are written once (`joins.window_join.shared`, and beside each index), for workers that
-each have a task and a stage. Real threads run them side by side, each its own worker's. Simulated
-cores take turns in one thread: always the core whose clock is least behind takes its next step.
+The steps are written once (`joins.window_join.shared_batch`, and beside each index), for workers
+that each have a task and a stage. Real threads run them side by side, each its own worker's.
+Simulated cores take turns in one thread: always the core whose clock is least behind takes its next
+step.
 
 The two differ in time alone. A real thread waits and works in real time, so the steps about time do
 nothing for it. A simulated core has a clock, in picoseconds from the batch's beginning, moved by

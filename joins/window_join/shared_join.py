@@ -20,8 +20,7 @@ import numpy as np
 from joins.indexes.index import at_least_one
 from joins.machine.compiling import kernel
 from joins.machine.memory import aligned, own_lines
-from joins.machine.steps import step
-from joins.machine.stops import DONE, NO_OUTPUT
+from joins.machine.steps import DONE, NO_OUTPUT, step
 from joins.matches import MatchBuffer, MatchList, ProbeResult
 from joins.state import Stateful
 from joins.threads import side_by_side, threads_for
@@ -35,7 +34,7 @@ from joins.window_join.schedulers import (
     make_cores,
     next_worker,
 )
-from joins.window_join.shared import SharedBatch, gather, propagate
+from joins.window_join.shared_batch import SharedBatch, gather, propagate
 from joins.window_join.window_join import WindowJoin
 from joins.work import COUNTERS, Work
 
@@ -79,7 +78,7 @@ class SharedIndex(Stateful, ABC):
     """An index that workers share, with the windows of both sides.
 
     Its record implements the steps `take_step`, `joins.window_join.schedulers.is_over` and
-    `joins.window_join.shared.probe_indexed`.
+    `joins.window_join.shared_batch.probe_indexed`.
     """
 
     sides: int

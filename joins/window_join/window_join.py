@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from joins.machine.compiling import kernel
-from joins.machine.steps import step
-from joins.machine.stops import DONE, NO_OUTPUT
+from joins.machine.steps import DONE, NO_OUTPUT, step
 from joins.matches import MatchBuffer, MatchList, ProbeResult, begin_row, commit_row
 from joins.state import Stateful
 from joins.window_join.rows import KernelRows

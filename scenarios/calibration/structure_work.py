@@ -25,11 +25,10 @@ from joins.hashing import mix
 from joins.id_sets import intersect_ids
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.immutable.order_arrays import offset, permutation
-from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges, encode_ranges
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO
-from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
 from joins.interval_join import IntervalJoin
 from joins.queries.conditions import COMPARISONS, Condition
 from joins.queries.parser import parse_query

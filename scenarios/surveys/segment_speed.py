@@ -12,8 +12,8 @@ import time
 import numpy as np
 
 from joins.hashing import mix
-from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges
+from joins.indexes.structures import SEGMENTS
 from scenarios.surveys.survey import SegmentSpeedSurvey, Surveyed, timed_record
 from scenarios.synthetic import DISTRIBUTIONS, opposed
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.structures import SEGMENTS
 from joins.queries.parser import parse_query
 from scenarios.plan import make_parameters
 from scenarios.run import Report

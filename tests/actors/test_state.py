@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 
 from actors.results import Answers
 from actors.state import FormatError, from_bytes, load, save, to_bytes
-from joins.indexes.interval import IntervalBuffer
+from joins.indexes.interval_buffer import IntervalBuffer
 from joins.matches import Matches
 from joins.state import class_name, plain, revive
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.hashing import mix
-from joins.indexes.interval import IntervalBuffer, first_from
+from joins.indexes.interval_buffer import IntervalBuffer, first_from
 from joins.indexes.key_groups import group_by_key
 from joins.interval_join import IntervalJoin, join_keys
 from joins.machine.lanes import LOOKAHEAD

@@ -13,7 +13,7 @@ import joinsim as js
 from joins.indexes.immutable.po_join import PoJoinSegment
 from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.windows.nested_loop import NestedLoop
-from joins.window_join.nested_loop import NestedLoopJoin
+from joins.window_join.nested_loop_join import NestedLoopJoin
 from joins.window_join.rows import KernelRows
 from joins.work import NO_WORK, Work
 from scenarios.json_schema import scenario_schema

@@ -19,8 +19,8 @@ from actors.semijoins.adaptive_site import (
 from actors.semijoins.one_way import OneWayStep
 from actors.semijoins.site_source import NewTuples, SiteSource
 from actors.source import NS_PER_S
+from joins.semijoins.operand_windows import Horizon
 from joins.semijoins.value_sample import TupleSample
-from joins.semijoins.windows import Horizon
 from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan
 from topologies.semijoins.measuring import Measuring
 from topologies.semijoins.plans import JoinPlan, parse_plan

@@ -21,7 +21,7 @@ from joins.batch import Schema
 from joins.queries.query import JoinQuery
 from joins.semijoins.combinations import Operand
 from joins.semijoins.one_way_join import JoinAttributes
-from joins.semijoins.windows import OperandWindow
+from joins.semijoins.operand_windows import OperandWindow
 from netsim.network import link_between
 from topologies.semijoins.plans import JoinPlan, PlannedJoin, TreePlan
 from topologies.topology import TopologyError

@@ -30,7 +30,7 @@ from joins.indexes.b_plus.nodes import (
     resize,
 )
 from joins.indexes.index import column, key_dtype, keys_column, window_columns
-from joins.indexes.search import lower_bound, upper_bound
+from joins.indexes.range_search import lower_bound, upper_bound
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
 from joins.state import Stateful

@@ -2,7 +2,7 @@
 
 The tree (Rao and Ross, VLDB 1999). SPO-Join compares its immutable component with it (section 5).
 PIM-Tree's immutable B+-tree is a CSS-tree, too (section 3 and appendix A.3), in another layout: see
-`joins.indexes.pim_tree.css_tree`.
+`joins.indexes.pim_tree.immutable_tree`.
 
 The leaves are the sorted keys themselves, cut into blocks of one cache line; since blocks lie in
 order, the next one needs no link. Inner nodes are cache lines of separators in one array, breadth
@@ -44,7 +44,7 @@ from joins.bit_array import (
 from joins.hashing import splitmix64
 from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges, satisfying, window_in
 from joins.indexes.index import key_dtype
-from joins.indexes.search import Brackets
+from joins.indexes.range_search import Brackets
 from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import greatest_of
 from joins.machine.memory import aligned

@@ -25,7 +25,7 @@ import numpy as np
 from joins.bit_array import ALL_BITS, BIT_MASK, FIRST_BIT, WORD_SHIFT, bits_between, words_for
 from joins.hashing import mix
 from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges
-from joins.indexes.search import filter_candidates
+from joins.indexes.range_search import filter_candidates
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has_room

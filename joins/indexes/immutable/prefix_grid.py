@@ -38,7 +38,7 @@ import numpy as np
 from joins.hashing import splitmix64
 from joins.indexes.immutable.css_tree import TreeSearchedSegment
 from joins.indexes.immutable.segment import PlaceRanges, satisfying, window_in
-from joins.indexes.search import filter_candidates
+from joins.indexes.range_search import filter_candidates
 from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, widen_lanes
 from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total

@@ -24,7 +24,7 @@ from joins.indexes.index import (
     negated_flags,
     window_columns,
 )
-from joins.indexes.search import Brackets, find_ranges, find_ranges_in_brackets
+from joins.indexes.range_search import Brackets, find_ranges, find_ranges_in_brackets
 from joins.machine.compiling import kernel
 from joins.matches import ProbeResult
 from joins.radix_sort import sort_codes
@@ -150,8 +150,8 @@ class ImmutableSegment(Stateful, ABC):
         """Find matches as `Index.probe` says; ids are in no particular order within a row.
 
         *brackets* are the probing stream's own sorted keys and their offset arrays: they make the
-        search that of the paper's two-way join (see `joins.indexes.search`). The matches are the
-        same without; a structure that searches by other means ignores them.
+        search that of the paper's two-way join (see `joins.indexes.range_search`). The matches are
+        the same without; a structure that searches by other means ignores them.
         """
         predicates = len(self.keys)
         negated = negated_flags(ranges, predicates)

@@ -87,8 +87,8 @@ class Forest(NamedTuple):
     run_inner
         Inner nodes, shape (run slots, room).
     run_coarse, run_fences
-        int16 and int64: what is searched first, see `joins.indexes.pim_tree.css_tree`; one for each
-        leaf, shape (run slots, leaves).
+        int16 and int64: what is searched first, see `joins.indexes.pim_tree.immutable_tree`; one
+        for each leaf, shape (run slots, leaves).
     run_length, run_levels, level_starts
         Of each run its entries and inner levels, and where each level begins in *run_inner*.
     pool

@@ -14,7 +14,7 @@ import numpy as np
 
 from joins.indexes.index import encode
 from joins.indexes.pim_tree.forest import active_tree, nodes_room, run_slot
-from joins.indexes.pim_tree.index import WIDTH, ForestIndex, build_next
+from joins.indexes.pim_tree.forest_index import WIDTH, ForestIndex, build_next
 from joins.work import Work, new_counters
 
 MERGE_RATIO = 1 / 8

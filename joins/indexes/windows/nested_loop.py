@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from joins.indexes.index import EncodedRanges, Ranges
-from joins.indexes.search import filter_candidates
+from joins.indexes.range_search import filter_candidates
 from joins.indexes.windows.window_tuples import WindowIndex
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room

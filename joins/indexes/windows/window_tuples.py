@@ -22,7 +22,7 @@ from joins.indexes.index import (
     key_dtype,
     keys_column,
 )
-from joins.indexes.search import lower_bound
+from joins.indexes.range_search import lower_bound
 from joins.machine.compiling import kernel
 from joins.state import Stateful
 from joins.work import Work, new_counters

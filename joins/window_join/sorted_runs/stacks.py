@@ -18,9 +18,8 @@ import numpy as np
 
 from joins.indexes.sorted_array import SortedRun, merge
 from joins.machine.compiling import inlined, kernel, part_of
-from joins.machine.lanes import LANES
+from joins.machine.lanes import LANES, choose_lanes, load_lanes, merge_lanes, store_lanes
 from joins.machine.memory import aligned
-from joins.machine.sorted_lanes import choose_lanes, load_lanes, merge_lanes, store_lanes
 from joins.state import storable
 from joins.work import COMPARISONS, MOVES
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.indexes.immutable.order_arrays import offset
-from joins.indexes.search import Brackets
+from joins.indexes.range_search import Brackets
 
 
 def brackets_of(own: Sequence[np.ndarray], stored: Sequence[np.ndarray]) -> Brackets:

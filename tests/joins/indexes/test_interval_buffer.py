@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from joins.hashing import mix
 from joins.indexes.index import EncodedRanges
-from joins.indexes.interval import IntervalBuffer, Partners, Reach, first_from
+from joins.indexes.interval_buffer import IntervalBuffer, Partners, Reach, first_from
 from joins.indexes.key_groups import KeyGroups, group_by_key
 from joins.machine.lanes import LOOKAHEAD
 from joins.work import new_counters

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.pim_tree import make_work
-from joins.indexes.pim_tree.css_tree import build_inner, nodes_at
+from joins.indexes.pim_tree.immutable_tree import build_inner, nodes_at
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.window_join.cost_model import (
     MODELLED,

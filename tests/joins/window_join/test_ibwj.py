@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.pim_tree.chain import Chain
+from joins.indexes.pim_tree.b_chain import Chain
 from joins.indexes.pim_tree.forest import Forest
 from joins.indexes.pim_tree.pim_tree import PimTree
-from joins.window_join.b_plus import BPlusTreeJoin
+from joins.window_join.b_plus_join import BPlusTreeJoin
 from joins.window_join.forest_join import ForestJoin
-from joins.window_join.nested_loop import NestedLoopJoin
+from joins.window_join.nested_loop_join import NestedLoopJoin
 from joins.window_join.rows import make_rows
 from joins.window_join.sorted_runs.join import SortedRunsJoin
 from joins.window_join.window_join import LOOKUP_ROWS

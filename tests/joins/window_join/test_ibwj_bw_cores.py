@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.pim_tree import make_work
-from joins.window_join.bw_tree import BwTreeWindows
+from joins.window_join.shared_bw_tree import BwTreeWindows
 from joins.window_join.shared_join import CoresJoin
 from joins.work import COUNTERS
 from netsim.cost import load_profile

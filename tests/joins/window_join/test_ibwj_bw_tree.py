@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.window_join.bw_tree import BwTreeWindows
+from joins.window_join.shared_bw_tree import BwTreeWindows
 from joins.window_join.shared_join import ThreadsJoin
 from tests.joins.window_join.ibwj_cases import (
     PausingThreadsJoin,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from benchmarks.pim_tree import make_work
 from joins.indexes.pim_tree.pim_tree import PimTree
-from joins.window_join.pim_tree import PimTreeWindows
 from joins.window_join.shared_join import ThreadsJoin
+from joins.window_join.shared_pim_tree import PimTreeWindows
 from tests.joins.window_join.ibwj_cases import (
     PausingThreadsJoin,
     arrivals,

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.window_join.rows import make_rows
-from joins.window_join.shared import first_position, lay_out, make_batch, make_words
+from joins.window_join.shared_batch import first_position, lay_out, make_batch, make_words
 from tests.joins.window_join.ibwj_cases import arrivals
 
 

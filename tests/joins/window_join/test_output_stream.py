@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from joins.matches import MatchList
-from joins.window_join.shared import (
+from joins.window_join.shared_batch import (
     COMPLETED,
     EDGE,
     HEAD,

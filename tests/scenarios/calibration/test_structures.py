@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.panjoin.subwindow import STRUCTURES
-from joins.indexes.windows.window_indexes import WINDOW_INDEXES
+from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
 from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step, Work
 from netsim.cost import StructureCost, load_profile

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from joins.indexes.immutable.po_join import PoJoinSegment
-from joins.indexes.immutable.segments import SEGMENTS
+from joins.indexes.structures import SEGMENTS
 from netsim.cost import load_profile
 from scenarios.surveys.survey import SegmentSpeedSurvey, Surveyed
 from scenarios.surveys.taking import take_survey

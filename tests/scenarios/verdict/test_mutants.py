@@ -19,7 +19,7 @@ from joins.indexes.windows.chain_index import ChainIndex
 from joins.queries.conditions import COMPARISONS, Band, Comparison
 from joins.queries.interval import Interval
 from joins.queries.windows import Window, WindowBounds
-from joins.semijoins.windows import Horizon
+from joins.semijoins.operand_windows import Horizon
 from tests.scenarios.verdict.broken import (
     Break,
     also,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from joins.indexes.immutable.segment import probe_all
-from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges
+from joins.indexes.structures import SEGMENTS
 from tests.joins.indexes.bracketing import brackets_of
 from tests.joins.indexes.immutable.segment_cases import assert_found, brute_force, random_case
 

@@ -11,8 +11,8 @@ from joins import matches
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.immutable import css_tree, prefix_grid
 from joins.indexes.immutable.order_arrays import permutation
-from joins.indexes.immutable.segments import SEGMENTS
 from joins.indexes.index import Ranges
+from joins.indexes.structures import SEGMENTS
 from tests.joins.indexes.bracketing import brackets_of
 from tests.joins.indexes.immutable.segment_cases import assert_found, brute_force, random_case
 

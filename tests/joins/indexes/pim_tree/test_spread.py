@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from joins.indexes.pim_tree import mutable
+from joins.indexes.pim_tree import mutable_tree
 from joins.indexes.pim_tree.forest import active_tree, run_slot
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.work import new_counters
 from tests.joins.in_kernel import in_kernel
 
-route = in_kernel(mutable.route)
+route = in_kernel(mutable_tree.route)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64"])

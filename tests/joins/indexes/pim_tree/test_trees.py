@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 
 from joins.hashing import mix
-from joins.indexes.pim_tree.chain import Chain
+from joins.indexes.pim_tree.b_chain import Chain
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     INF,

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from joins import matches
 from joins.hashing import mix, partition
 from joins.indexes.index import Ranges
+from joins.indexes.structures import WINDOW_INDEXES
 from joins.indexes.windows import window_tree
 from joins.indexes.windows.chain_index import ChainIndex
 from joins.indexes.windows.hash_index import HashIndex
 from joins.indexes.windows.ie_join import IeJoin
 from joins.indexes.windows.nested_loop import NestedLoop
-from joins.indexes.windows.window_indexes import WINDOW_INDEXES
 from joins.indexes.windows.window_tree import WindowTree
 from joins.queries.conditions import COMPARISONS, Condition
 

@@ -1,7 +1,8 @@
-"""The structures that can store a share of a stream's window; any answers the same probes.
+"""The structures by name: those that store a window, and those that an epoch is sealed into.
 
-A structure of one's own is a class with the methods of `joins.indexes.index.Index`, made from the
-dtypes of its columns, one per predicate.
+Those of either kind answer the same probes. A structure of one's own for a window is a class with
+the methods of `joins.indexes.index.Index`, made from the dtypes of its columns, one per predicate;
+for an epoch it is a class that derives from `joins.indexes.immutable.segment.ImmutableSegment`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from joins.indexes.immutable.css_tree import CssBitsSegment, CssHashSegment
+from joins.indexes.immutable.po_join import PoJoinSegment
+from joins.indexes.immutable.prefix_grid import PrefixGridSegment
+from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.index import Index
 from joins.indexes.windows.chain_index import ChainIndex
 from joins.indexes.windows.hash_index import HashIndex
@@ -50,3 +55,17 @@ options."""
 def find_window_index(index: str | type[Index]) -> Callable[..., Index]:
     """Return the factory of a structure, named as above or a class of the caller's own."""
     return _plain(index) if isinstance(index, type) else WINDOW_INDEXES[index]
+
+
+SEGMENTS: dict[str, type[ImmutableSegment]] = {
+    "po_join": PoJoinSegment,
+    "css_bits": CssBitsSegment,
+    "css_hash": CssHashSegment,
+    "prefix_grid": PrefixGridSegment,
+}
+"""Structure name to class; each is built from (keys, lead, permutations, first=...)."""
+
+
+def find_segment(structure: str | type[ImmutableSegment]) -> type[ImmutableSegment]:
+    """Return the class of a structure: a key of `SEGMENTS`, or a class already."""
+    return structure if isinstance(structure, type) else SEGMENTS[structure]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.search import find_ranges, find_ranges_in_brackets
+from joins.indexes.range_search import find_ranges, find_ranges_in_brackets
 from joins.work import Work, new_counters
 from tests.joins.indexes.bracketing import brackets_of
 

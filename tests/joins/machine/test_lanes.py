@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.machine.compiling import kernel
-from joins.machine.lanes import LANES
-from joins.machine.sorted_lanes import choose_lanes, load_lanes, merge_lanes, store_lanes
+from joins.machine.lanes import LANES, choose_lanes, load_lanes, merge_lanes, store_lanes
 
 INTEGERS = st.integers(np.iinfo(np.int64).min, np.iinfo(np.int64).max)
 VECTORS = st.lists(INTEGERS | st.integers(-3, 3), min_size=LANES, max_size=LANES).map(sorted)

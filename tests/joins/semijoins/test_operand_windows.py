@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from joins.queries.windows import Window
-from joins.semijoins.windows import seen
+from joins.semijoins.operand_windows import seen
 
 
 def test_what_is_seen_at_equal_times_depends_on_the_order_of_streams() -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from joins.hashing import splitmix64
 from joins.indexes.index import EncodedRanges, in_range
 from joins.indexes.key_groups import KeyGroups
-from joins.indexes.search import gallop
+from joins.indexes.range_search import gallop
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import copy_entries
 from joins.machine.lanes import LOOKAHEAD, leading_less

@@ -8,12 +8,10 @@ import numpy as np
 
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
-from joins.machine.steps import implements
-from joins.machine.stops import DONE, NO_ROOM
+from joins.machine.steps import DONE, NO_ROOM, implements
 from joins.matches import MatchBuffer, add_match
-from joins.window_join.rows import KernelRows, probed_side
+from joins.window_join.rows import KernelRows, WindowKeys, append_key, is_full, probed_side
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
-from joins.window_join.window_keys import WindowKeys, append_key, is_full
 from joins.work import COMPARISONS, INSERTS, NO_WORK, Work
 
 _STRETCH = 64
@@ -44,7 +42,7 @@ class NestedLoopJoin(RowsJoin):
 
 
 class PlainWindows(NamedTuple):
-    """The keys of the sides' windows, see `joins.window_join.window_keys`."""
+    """The keys of the sides' windows, see `joins.window_join.rows`."""
 
     keys: np.ndarray
     ends: np.ndarray

@@ -13,15 +13,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from joins.indexes.index import column, encode, key_dtype, keys_column, window_columns
-from joins.indexes.pim_tree.css_tree import (
-    build_coarse,
-    build_inner,
-    count_less,
-    descend,
-    greatest_key,
-    nodes_at,
-    place_in_leaf,
-)
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
@@ -42,7 +33,16 @@ from joins.indexes.pim_tree.forest import (
     tree_slot,
     tree_width,
 )
-from joins.indexes.pim_tree.mutable import (
+from joins.indexes.pim_tree.immutable_tree import (
+    build_coarse,
+    build_inner,
+    count_less,
+    descend,
+    greatest_key,
+    nodes_at,
+    place_in_leaf,
+)
+from joins.indexes.pim_tree.mutable_tree import (
     clear_tree,
     fetch_node,
     find_leaf,
@@ -52,7 +52,7 @@ from joins.indexes.pim_tree.mutable import (
 from joins.machine.atomics import lock, unlock
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned
-from joins.machine.stops import DONE, MAINTAIN, NO_ROOM
+from joins.machine.steps import DONE, MAINTAIN, NO_ROOM
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
 from joins.state import State, Stateful
 from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, ENTRY_BYTES, NO_WORK, Work, new_counters

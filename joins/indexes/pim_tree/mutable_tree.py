@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.pim_tree.css_tree import count_less, descend
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     INF,
@@ -25,6 +24,7 @@ from joins.indexes.pim_tree.forest import (
     subindex_row,
     tree_width,
 )
+from joins.indexes.pim_tree.immutable_tree import count_less, descend
 from joins.machine.atomics import fetch_add, lock, unlock
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry, prefetch_to_write

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from joins.indexes.pim_tree.forest import INF, NONE, active_tree, nodes_room, run_slot
-from joins.indexes.pim_tree.index import WIDTH, ForestIndex, merge_runs
-from joins.indexes.pim_tree.mutable import clear_tree
+from joins.indexes.pim_tree.forest_index import WIDTH, ForestIndex, merge_runs
+from joins.indexes.pim_tree.mutable_tree import clear_tree
 from joins.work import NO_WORK, Work, new_counters
 
 _PATIENCE = 64

@@ -19,8 +19,8 @@ from joins.indexes.pim_tree.forest import (
     subindex_row,
     tree_slot,
 )
-from joins.indexes.pim_tree.index import Sought, build_next, probe_run, probe_tree
-from joins.indexes.pim_tree.mutable import insert_locked, route
+from joins.indexes.pim_tree.forest_index import Sought, build_next, probe_run, probe_tree
+from joins.indexes.pim_tree.mutable_tree import insert_locked, route
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.atomics import fetch_add, load, lock, store, try_lock, unlock
 from joins.machine.compiling import inlined, kernel
@@ -45,7 +45,7 @@ from joins.window_join.schedulers import (
     wait_for,
     wake,
 )
-from joins.window_join.shared import (
+from joins.window_join.shared_batch import (
     BUILDING,
     EDGE,
     GATE,

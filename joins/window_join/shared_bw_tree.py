@@ -36,7 +36,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import LINE, aligned, record
 from joins.machine.steps import implements
 from joins.matches import MatchBuffer
-from joins.window_join.rows import KernelRows, probed_side
+from joins.window_join.rows import KernelRows, WindowKeys, key_at, probed_side
 from joins.window_join.schedulers import (
     IDLE,
     TAKE,
@@ -46,7 +46,7 @@ from joins.window_join.schedulers import (
     spend,
     wait_for,
 )
-from joins.window_join.shared import (
+from joins.window_join.shared_batch import (
     EDGE,
     EXPIRED,
     HEAD,
@@ -64,7 +64,6 @@ from joins.window_join.shared import (
     probe_indexed,
 )
 from joins.window_join.shared_join import SharedIndex, Tasks, take_step
-from joins.window_join.window_keys import WindowKeys, key_at
 from joins.work import ATOMICS, NO_WORK, Work, new_counters
 
 LOOK_UP, PREPARE, PUBLISH, EXPIRE = range(TAKE + 1, TAKE + 5)
@@ -83,7 +82,7 @@ class SharedPages(NamedTuple):
     first, last
         The sides' trees, or one tree twice.
     keys
-        The windows' keys, see `joins.window_join.window_keys`.
+        The windows' keys, see `joins.window_join.rows`.
     expiring
         `EXPIRING`, one for each worker.
     free_at

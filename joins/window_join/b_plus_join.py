@@ -28,10 +28,9 @@ from joins.indexes.b_plus.nodes import (
     match_range_near,
 )
 from joins.machine.compiling import inlined, kernel
-from joins.machine.steps import implements
-from joins.machine.stops import DONE, NO_ROOM
+from joins.machine.steps import DONE, NO_ROOM, implements
 from joins.matches import MatchBuffer
-from joins.window_join.rows import KernelRows, probed_side
+from joins.window_join.rows import KernelRows, WindowKeys, append_key, is_full, key_at, probed_side
 from joins.window_join.window_join import (
     LOOKUP_ROWS,
     RowsJoin,
@@ -39,7 +38,6 @@ from joins.window_join.window_join import (
     prepare_row,
     probe_row,
 )
-from joins.window_join.window_keys import WindowKeys, append_key, is_full, key_at
 from joins.work import NO_WORK, Work
 
 LEAF_ENTRIES, FANOUT = 32, 32
@@ -106,7 +104,7 @@ class BPlusWindows(NamedTuple):
     first, last
         The trees, or one tree twice.
     keys, ends
-        See `joins.window_join.window_keys`.
+        See `joins.window_join.rows`.
     found
         int64, shape (rows of a block, 3): the leaves that were looked up for a block, see `READ`.
     block

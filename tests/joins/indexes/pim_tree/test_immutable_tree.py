@@ -6,17 +6,17 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.pim_tree import css_tree
-from joins.indexes.pim_tree.css_tree import build_coarse, build_inner, greatest_key, nodes_at
+from joins.indexes.pim_tree import immutable_tree
 from joins.indexes.pim_tree.forest import INF, make_forest
+from joins.indexes.pim_tree.immutable_tree import build_coarse, build_inner, greatest_key, nodes_at
 from joins.work import new_counters
 from tests.joins.in_kernel import in_kernel
 
-descend = in_kernel(css_tree.descend)
-first_place = in_kernel(css_tree.first_place)
-leaf_below = in_kernel(css_tree.leaf_below)
-place_from = in_kernel(css_tree.place_from)
-place_in_leaf = in_kernel(css_tree.place_in_leaf)
+descend = in_kernel(immutable_tree.descend)
+first_place = in_kernel(immutable_tree.first_place)
+leaf_below = in_kernel(immutable_tree.leaf_below)
+place_from = in_kernel(immutable_tree.place_from)
+place_in_leaf = in_kernel(immutable_tree.place_in_leaf)
 
 
 def tree_of(keys, width):
