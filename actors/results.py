@@ -1,10 +1,16 @@
-"""What joiners send to a sink, and what the sink hands out of the system."""
+"""What joiners send to a sink, what the sink hands out of the system, and when that is final.
+
+Results are handed on when nothing can take them back, or discarded after a crash (`ResultEpochs`).
+A sink that commits by epoch is what makes a recovery exact: what was emitted since the snapshot
+that the system goes back to is emitted once more. Its price is that a result waits until the
+snapshot behind it is complete.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -179,3 +185,49 @@ class Sink(Actor):
                 # The clock of its source may be ahead of the sink's.
                 latency_ns = np.maximum(context.now - born_ns, 0)
                 context.emit(Output(matches, latency_ns, message.sender))
+
+
+class ResultEpochs:
+    """Results by epoch, in virtual order, that are not committed.
+
+    Parameters
+    ----------
+    collect
+        Takes results that are committed.
+    at_once
+        Hand all results on as they come; nothing is ever taken back.
+    """
+
+    def __init__(self, collect: Callable[[list[Any]], None], *, at_once: bool) -> None:
+        self._collect = collect
+        self._at_once = at_once
+        self._waiting: list[tuple[int, int, list[Any]]] = []
+
+    def add(self, epoch: int, results: list[Any], now: int) -> None:
+        """Take *results* that were emitted at *now*, after the snapshot number *epoch*."""
+        if self._at_once:
+            self._collect(results)
+        else:
+            self._waiting.append((epoch, now, results))
+
+    def commit(self, epoch: int | None, now: int) -> None:
+        """Hand on what was emitted before the snapshot number *epoch*; None: everything.
+
+        Results have then waited until *now*, which is part of their latency.
+        """
+        waiting, self._waiting = self._waiting, []
+        for emitted_in, emitted_ns, results in waiting:
+            if epoch is None or emitted_in < epoch:
+                self._collect([_delayed(one, now - emitted_ns) for one in results])
+            else:
+                self._waiting.append((emitted_in, emitted_ns, results))
+
+    def discard(self, epoch: int) -> None:
+        """Forget what was emitted after the snapshot number *epoch*."""
+        self._waiting = [one for one in self._waiting if one[0] < epoch]
+
+
+def _delayed(result: Any, by_ns: int) -> Any:
+    if isinstance(result, Output):
+        return replace(result, latency_ns=result.latency_ns + by_ns)
+    return result

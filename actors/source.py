@@ -9,8 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from actors.disorder import Disorder, Recorded, open_feed
-from actors.feed import StreamData
+from actors.feed import Disorder, Recorded, StreamData, open_feed
 from actors.protocol import START, Actor, Context, Message, Payload
 from joins.arrivals import Arrivals
 from joins.state import storable

@@ -45,7 +45,7 @@ from hypothesis import strategies as st
 from actors.feed import Feed, StreamFile
 from actors.hosting.links import ProcessLink
 from actors.results import Answers
-from actors.state import FormatError, from_bytes, load, save, to_bytes
+from actors.serialisation import FormatError, from_bytes, load, save, to_bytes
 from joins.errors import JoinsimError
 from joins.matches import Matches
 from joins.queries.parser import parse_query

@@ -19,7 +19,7 @@ import numpy as np
 from actors.feed import StreamFile
 from actors.handshake import LEFTWARD, RIGHTWARD, Flow
 from actors.hosting.inline import RecordingContext
-from actors.panjoin.payloads import Commands
+from actors.panjoin.worker import Commands
 from actors.probes import Probes
 from actors.protocol import Actor, Message, Payload
 from actors.results import Answers

@@ -25,9 +25,9 @@ import numpy as np
 import pyarrow.parquet as pq
 from pydantic import PositiveInt
 
-from actors import state
 from actors.hosting.inline import InlineHost
 from actors.protocol import FEEDBACK, Actor, ActorSpec, Reply
+from actors.serialisation import load, save
 from joins.state import array_bytes
 from joinsim._arguments import check_arguments
 from scenarios.config import RunConfig
@@ -135,8 +135,8 @@ def _actors(topology: Topology[Any]) -> None:
         for name, spec in graph.specs.items():
             actor = spec.build()
             assert isinstance(actor, Actor), f"{name} is not an Actor"
-            state.save(actor.snapshot(), path)
-            spec.build().restore(state.load(path))
+            save(actor.snapshot(), path)
+            spec.build().restore(load(path))
 
 
 def _circles(topology: Topology[Any], world: World, folder: Path) -> None:

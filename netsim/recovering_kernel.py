@@ -17,7 +17,7 @@ Timers are part of the state: those that have not fired when the markers leave, 
 earlier epoch that fired since the cut.
 
 After a crash all actors go back to the last complete snapshot: results since then are not committed
-(`actors.result_epochs`), messages under way are dropped, the messages of the snapshot are sent once
+(`actors.results`), messages under way are dropped, the messages of the snapshot are sent once
 more, and sources go on from the position that is their state. With the guarantee ``none`` there are
 no snapshots: a crashed actor begins anew, and what was sent to it meanwhile is lost.
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.disorder import ARRIVAL, PLACE
+from actors.feed import ARRIVAL, PLACE
 from actors.result_files import id_columns, pairs_path, part_files
 from actors.whole_files import WholeTable
 from joins.queries.conditions import prepared_name

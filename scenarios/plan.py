@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 import networkx as nx
 from pydantic import TypeAdapter, ValidationError
 
-from actors.disorder import Disorder, Recorded
-from actors.feed import StreamData, StreamFile, StreamTable
+from actors.feed import Disorder, Recorded, StreamData, StreamFile, StreamTable
 from actors.source import Feeding
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery

@@ -17,17 +17,15 @@ import numpy as np
 
 from actors.hosting.inline import Clock, InlineHost
 from actors.hosting.journal import JournalHost
-from actors.hosting.live.parts import Destination, put_together, receive_piece
 from actors.hosting.live.post import Measured
 from actors.hosting.live.recovery import RecoveringRun
 from actors.hosting.live.run import LiveRun, LiveSystem
 from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
-from actors.hosting.saved_run import SavedRun
-from actors.hosting.saving import SavingHost
+from actors.hosting.saved_run import SavedRun, SavingHost
 from actors.protocol import Host, Progress, RestartingHost
-from actors.result_epochs import ResultEpochs
-from actors.result_files import ResultWriter
+from actors.result_files import Destination, ResultWriter, put_together, receive_piece
+from actors.results import ResultEpochs
 from joins.machine.compiling import on_first_compile
 from joins.machine.imports import import_meanwhile
 from netsim.cost import operator_profiles

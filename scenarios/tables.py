@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.disorder import ARRIVAL, PLACE
+from actors.feed import ARRIVAL, PLACE
 from actors.source import NS_PER_S
 from joins.batch import Schema
 from joins.errors import suggest

@@ -44,8 +44,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from actors.disorder import ARRIVAL, PLACE
-from actors.feed import StreamFile
+from actors.feed import ARRIVAL, PLACE, StreamFile
 from actors.whole_files import force_to_disk, write_text, writing
 from joins.batch import Schema
 from spark_bridge.errors import DataError
@@ -97,7 +96,7 @@ class PreparedStream:
         The column or expression that gave the event times; None: the column ``ts``, or none.
     delays
         How much later than their event times tuples arrive, ns, at the least and at the most, where
-        their order of arrival is recorded (`actors.disorder.Recorded`); None: it is that of time.
+        their order of arrival is recorded (`actors.feed.Recorded`); None: it is that of time.
     codes
         Join fields of text, which are stored as codes, to the digest of their dictionary. Codes can
         be compared where it is the same.

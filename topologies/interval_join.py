@@ -18,12 +18,19 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.interval_join.calibration import CalibratingEmitter, Master
-from actors.interval_join.emitter import ByKey, BySplitKey, Emitter, Homes, KeyHash, ToAll
+from actors.interval_join.emitter import (
+    ByKey,
+    BySplitKey,
+    Emitter,
+    Homes,
+    KeyHash,
+    Sequencer,
+    ToAll,
+)
 from actors.interval_join.replica import Order, Replica
-from actors.interval_join.sequencer import Sequencer
 from actors.interval_join.shared_memory import SharedMemory, SharedMemoryEmitter, Thread
-from actors.interval_join.source import StreamSource
 from actors.protocol import FEEDBACK
+from actors.stream_source import StreamSource
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, P, Pes, Topology
 from topologies.window_join import Fanout, SplitJoin, add_stream_sources, connect_by_trees

@@ -38,7 +38,7 @@ from actors.feed import StreamData
 from actors.protocol import FEEDBACK
 from actors.results import Sink
 from actors.semijoins.adaptive_site import AdaptiveSite, Coordinator, Replanning
-from actors.semijoins.execution import Execution
+from actors.semijoins.one_way import Execution
 from actors.semijoins.site import Site
 from actors.semijoins.site_source import SiteSource
 from joins.batch import Batch

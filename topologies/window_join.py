@@ -19,9 +19,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass as validated
 
-from actors.interval_join.source import StreamSource
-from actors.scale_gate import ScaleGate
 from actors.source import Source
+from actors.stream_source import ScaleGate, StreamSource
 from actors.window_join import ByKey, Grid, Joiner, Relay, Replicated, RoundRobin, Router, Routing
 from joins.indexes.index import Index
 from joins.queries.query import JoinQuery

@@ -1,21 +1,32 @@
-"""Ending what others start below this process, also when they are interrupted while they do."""
+"""Ending what others start below this process, also when it is interrupted or killed.
+
+Run as a script, this file is the watcher of the process that runs it, and imports nothing of ours:
+whatever ends a process, even a signal that nothing can handle, the system closes its pipe to the
+watcher. What it started has no parent then, and is recognised by a variable of its environment,
+which processes inherit. A process that ends as it should sends its watcher a byte, and the watcher
+does nothing.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import secrets
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import psutil
 
-from actors.hosting import watcher
+_MARK = "JOINSIM_STARTED_BY"
+"""Variable of the environment of what was started, for the watcher."""
 
 _PR_SET_CHILD_SUBREAPER = 36  # of Linux's prctl: see its manual page
 _LEAVE_S = 2  # for processes to end by themselves
+_AGAIN_S = 0.2
+_QUIET = 5
+"""So many times in turn nothing may be left: one that was just being started is not missed."""
 
 
 @contextmanager
@@ -25,7 +36,7 @@ def ending_with(stop: Callable[[], object], start: Callable[[], object]) -> Iter
     Ray, interrupted while it comes up, forgets some of its processes, and its agents go on for a
     minute without the others. Processes that somebody else starts here are left alone.
 
-    If this process is killed, they end as well, within seconds (`watcher`).
+    If this process is killed, they end as well, within seconds (`_end_all_marked`).
     """
     with _watched() as mark:
         before = psutil.Process().children()
@@ -47,15 +58,15 @@ def ending_with(stop: Callable[[], object], start: Callable[[], object]) -> Iter
 @contextmanager
 def _watched() -> Iterator[str]:
     """Start a watcher that ends all processes with the yielded mark if this one is killed."""
-    mark = secrets.token_hex(8)
+    mark = os.urandom(8).hex()
     # In a session of its own and not marked: it survives when the process group, or everything
     # with the mark, is ended.
     with subprocess.Popen(
-        [sys.executable, "-I", watcher.__file__, mark],
+        [sys.executable, "-I", __file__, mark],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={name: value for name, value in os.environ.items() if name != watcher.MARK},
+        env={name: value for name, value in os.environ.items() if name != _MARK},
         start_new_session=True,
     ) as process:
         try:
@@ -71,7 +82,7 @@ def _watched() -> Iterator[str]:
 def _environment(mark: str) -> Iterator[None]:
     """Mark new processes for the watcher."""
     # SPT_NOENV: Ray's processes keep their environment intact when they change their title.
-    changed = {watcher.MARK: mark, "SPT_NOENV": "1"}
+    changed = {_MARK: mark, "SPT_NOENV": "1"}
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)
     try:
@@ -102,3 +113,21 @@ def _end_all_but(others: list[psutil.Process]) -> None:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(left)
+
+
+def _end_all_marked(mark: str) -> None:
+    """Kill all processes that have this *mark*, until there are none."""
+    quiet = 0
+    while quiet < _QUIET:
+        quiet += 1
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.environ().get(_MARK) == mark and process.status() != "zombie":
+                    process.kill()
+                    quiet = 0
+        time.sleep(_AGAIN_S)
+
+
+if __name__ == "__main__":
+    if not sys.stdin.buffer.read(1):
+        _end_all_marked(sys.argv[1])

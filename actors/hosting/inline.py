@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from actors.protocol import ActorError, ActorSpec, Message, Payload, Reply, Sent, Wiring
-from actors.state import from_bytes, to_bytes
+from actors.serialisation import from_bytes, to_bytes
 from joins.errors import JoinsimError
 from joins.state import array_bytes
 from joins.work import NO_WORK, Step, Work

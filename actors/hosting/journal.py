@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from actors.protocol import Reply, RestartingHost
-from actors.state import to_bytes
+from actors.serialisation import to_bytes
 
 _Returned = TypeVar("_Returned")
 

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.state import to_parts
+from actors.serialisation import to_parts
 from joins.errors import JoinsimError
 
 Address = tuple[str, int]

@@ -1,9 +1,9 @@
 """A mesh: processes that are connected each with each, and send each other values.
 
 Connections are TCP, within a machine as between machines (`links`). A value travels as one frame:
-its bytes (`actors.state`), with arrays not copied; those that arrive are views of the frame. A
-thread per connection reads what arrives, so that two members that send to each other at one time
-never wait for each other. How much may be under way is for the senders to bound.
+its bytes (`actors.serialisation`), with arrays not copied; those that arrive are views of the
+frame. A thread per connection reads what arrives, so that two members that send to each other at
+one time never wait for each other. How much may be under way is for the senders to bound.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from actors.hosting.links import GREETING_S, Address, ProcessLink, Secrets, answer, greet
-from actors.state import from_bytes
+from actors.serialisation import from_bytes
 
 _BEAT_S = 1.0
 
@@ -163,7 +163,7 @@ class Mesh:
         """Return the sender of the next frame and its value; None when none came in time.
 
         Raise :exc:`MemberLostError` when a member is gone and all it sent has been received, and
-        :exc:`actors.state.FormatError` when what it sent is not a value.
+        :exc:`actors.serialisation.FormatError` when what it sent is not a value.
         """
         try:
             peer, frame = self._arrived.get(timeout=timeout_s)

@@ -24,7 +24,7 @@ from actors.hosting.inline import Cell
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes
 from actors.protocol import ActorSpec, Reply, Sent, Wiring
-from actors.state import from_bytes, to_bytes
+from actors.serialisation import from_bytes, to_bytes
 from joins.work import NO_WORK, Step, Work
 
 Handle = int

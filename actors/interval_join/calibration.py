@@ -40,8 +40,8 @@ from actors.interval_join.emitter import (
     Homes,
     keyed,
 )
-from actors.interval_join.source import SourceShare
 from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message, Payload
+from actors.stream_source import SourceShare
 from joins.event_time import NO_WATERMARK
 from joins.key_splitting import HEURISTICS, Split, add_counts, copies, loads
 from joins.state import State, storable

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 
 from actors.interval_join.emitter import Tuples
-from actors.interval_join.source import END, Rows
 from actors.protocol import Actor, Context, Message
 from actors.results import Collected, Found, report_late, send_answers
+from actors.stream_source import END
 from joins.batch import Schema
 from joins.event_time import NO_WATERMARK
 from joins.hashing import partition
@@ -146,13 +146,6 @@ class Collector(Stateful):
                 self._next = (self._next + 1) % len(self._queues)
         self.most_tuples = max(self.most_tuples, self._waiting)
         return due
-
-
-def drop_late(stream: int, data: Rows, watermark: int, context: Context) -> Rows:
-    """Return the tuples of *data* that *watermark* has not passed; report the others."""
-    late = data.batch.ts < watermark
-    report_late(stream, data.batch, late, watermark, data.span, context)
-    return data.take(~late) if late.any() else data
 
 
 class Replica(Actor):

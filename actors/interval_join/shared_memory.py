@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from actors.interval_join.emitter import Assignment, Emitter, Homes, Tuples
-from actors.interval_join.replica import Watermarks, drop_late
-from actors.interval_join.source import Rows
+from actors.interval_join.replica import Watermarks
 from actors.protocol import HEADER_BYTES, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
+from actors.stream_source import Rows, drop_late
 from joins.batch import Schema
 from joins.hashing import partition
 from joins.interval_join import IntervalJoin

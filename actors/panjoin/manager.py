@@ -15,8 +15,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from actors.panjoin.chain import Chain, ChainRule
-from actors.panjoin.payloads import Commands, Expire, Feedback, Insert, WorkerResult
-from actors.panjoin.worker import IndexedQuery, ResultsTo, WorkerSubwindows
+from actors.panjoin.worker import (
+    Commands,
+    Expire,
+    Feedback,
+    IndexedQuery,
+    Insert,
+    ResultsTo,
+    WorkerResult,
+    WorkerSubwindows,
+)
 from actors.probes import Probes, give_windows
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
 from actors.results import Found, report_late, send_answers

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.semijoins.execution import FOREVER
 from actors.semijoins.one_way import (
+    FOREVER,
     DestinationHalf,
     OneWayStep,
     PartialTuples,

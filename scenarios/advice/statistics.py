@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from actors.disorder import ARRIVAL, PLACE
+from actors.feed import ARRIVAL, PLACE
 from joins.batch import Schema
 from joins.oracle.match import clear_unsatisfied
 from joins.queries.conditions import Comparison, Field

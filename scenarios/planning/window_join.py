@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.disorder import open_feed
+from actors.feed import open_feed
 from joins.window_join.cost_model import MODELLED, CostPrediction, predict, predict_all
 from joins.window_join.registry import Making
 from joins.window_join.rows import RowMaker

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actors.disorder import open_feed
-from actors.feed import StreamData
+from actors.feed import StreamData, open_feed
 from joins import oracle
 from joins.arrivals import Arrivals
 from joins.matches import Matches

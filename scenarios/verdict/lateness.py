@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from actors.disorder import open_feed
-from actors.feed import StreamData
+from actors.feed import StreamData, open_feed
 from actors.result_files import late_path
 from actors.source import Feeding
 from joins.queries.query import JoinQuery

@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.disorder import Disorder, Recorded, open_feed
-from actors.feed import StreamData
+from actors.feed import Disorder, Recorded, StreamData, open_feed
 from actors.result_files import id_columns, pairs_path, summary_path
 from joins.batch import Batch
 from joins.hashing import mix_rows

@@ -20,7 +20,7 @@ from typing import Any, get_args
 import numpy as np
 from annotated_types import Interval
 
-from actors.disorder import Disorder
+from actors.feed import Disorder
 from actors.source import Feeding
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery, QueryError

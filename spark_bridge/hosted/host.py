@@ -27,10 +27,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as sf
 
-from actors.disorder import open_feed
-from actors.feed import StreamFile
+from actors.feed import StreamFile, open_feed
+from actors.serialisation import to_bytes
 from actors.source import ARRIVALS, Arriving, Feeding, TakesArrivals
-from actors.state import to_bytes
 from actors.whole_files import remove_unfinished, write_text
 from joins.arrivals import Arrivals
 from spark_bridge.errors import DataError, EngineUnavailable

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actors.state import to_bytes
+from actors.serialisation import to_bytes
 from joins.machine.memory import keep_freed_memory
 from spark_bridge.hosted.results import write_results
 from spark_bridge.hosted.shard import StageShard, cut_into_stages, unpack_letters

@@ -23,8 +23,8 @@ import numpy as np
 
 from actors.hosting.inline import Cell
 from actors.protocol import TIMER, ActorSpec, Wiring
+from actors.serialisation import from_bytes, to_bytes
 from actors.source import TakesArrivals
-from actors.state import from_bytes, to_bytes
 from joins.state import State
 
 Home = tuple[int, int]

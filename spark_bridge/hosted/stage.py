@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import Row
 
 from actors.protocol import ActorSpec, Wiring
-from actors.state import FormatError, from_bytes, to_bytes
+from actors.serialisation import FormatError, from_bytes, to_bytes
 from actors.whole_files import whole_file
 from joins.batch import Schema
 from joins.machine.memory import keep_freed_memory

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from actors.disorder import ARRIVAL, PLACE
+from actors.feed import ARRIVAL, PLACE
 from joins.batch import Schema
 from spark_bridge.errors import DataError
 from spark_bridge.pipeline import numbering

@@ -13,8 +13,8 @@ from actors.interval_join.calibration import (
     Reached,
 )
 from actors.interval_join.emitter import Homes, Tuples
-from actors.interval_join.source import SourceShare
 from actors.protocol import Message, Sent
+from actors.stream_source import SourceShare
 from joins.hashing import partition
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery

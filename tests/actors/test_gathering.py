@@ -10,9 +10,9 @@ import pytest
 
 from actors.feed import StreamTable
 from actors.hosting.inline import Cell
-from actors.interval_join.source import StreamSource
 from actors.protocol import START, TIMER, ActorSpec, Wiring
 from actors.source import NS_PER_S, Fed, Feeding, Source
+from actors.stream_source import StreamSource
 from joins.batch import Schema
 
 WIRING: Wiring = {"source": {"out": ("sink",)}}

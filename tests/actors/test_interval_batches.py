@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from actors.interval_join.emitter import BySplitKey, Emitter, Homes, Tuples
-from actors.interval_join.source import END, SourceShare
+from actors.stream_source import END, SourceShare
 from tests.actors.test_interval_join import QUERY, SCHEMAS, OneReplica, Pair, rows, sent_by
 
 REPLICAS, TURNS, TURN_ROWS, WITHIN = 2, 30, 20, 10

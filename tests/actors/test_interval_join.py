@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.disorder import Disorder, DisorderedFeed
+from actors.feed import Disorder, DisorderedFeed
 from actors.hosting.inline import RecordingContext
 from actors.interval_join.emitter import BySplitKey, Distribution, Emitter, Homes, ToAll, Tuples
 from actors.interval_join.replica import Collector, Order, Replica, Watermarks
-from actors.interval_join.source import END, Rows, SourceShare
 from actors.protocol import Message
 from actors.results import Answers, Late
+from actors.stream_source import END, Rows, SourceShare
 from joins.batch import Batch, Schema
 from joins.event_time import NO_WATERMARK
 from joins.hashing import partition

@@ -15,8 +15,7 @@ from actors.hosting.inline import InlineHost
 from actors.hosting.journal import JournalHost
 from actors.hosting.mesh import MemberLostError
 from actors.hosting.process_host import ProcessHost
-from actors.hosting.saved_run import SavedRun
-from actors.hosting.saving import SavingHost
+from actors.hosting.saved_run import SavedRun, SavingHost
 from actors.protocol import ActorSpec, Reply, RestartingHost, Wiring
 from joins.errors import DataError
 from tests.actors.meshes import Threads, labels

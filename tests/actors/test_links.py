@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from actors.hosting.links import ProcessLink, Secrets, answer, greet
 from actors.hosting.mesh import Door, Mesh, join_last
-from actors.state import FormatError, from_bytes
+from actors.serialisation import FormatError, from_bytes
 from joins.errors import JoinsimError
 from tests.actors.certificates import OURS, THEIRS
 from tests.actors.meshes import SECRETS

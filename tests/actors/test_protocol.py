@@ -12,10 +12,10 @@ from typing import ClassVar, Literal, get_origin, get_type_hints
 import numpy as np
 
 import actors
-from actors.interval_join.source import Rows, SourceShare
 from actors.protocol import HEADER_BYTES, NO_SPAN, Payload
 from actors.results import Answers
 from actors.source import Fed
+from actors.stream_source import Rows, SourceShare
 from joins.arrivals import Arrivals
 from joins.batch import Batch
 from joins.matches import Matches

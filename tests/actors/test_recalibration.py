@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.interval_join.source import END, Rows, SourceShare
 from actors.results import Answers, Late
+from actors.stream_source import END, Rows, SourceShare
 from joins.batch import Batch
 from joins.queries.parser import parse_query
 from tests.actors.any_order import AnyOrder

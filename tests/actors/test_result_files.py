@@ -10,8 +10,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from actors.hosting.live.parts import Destination, Part, put_together, receive_piece
-from actors.result_files import ResultWriter, part_files
+from actors.result_files import (
+    Destination,
+    Part,
+    ResultWriter,
+    part_files,
+    put_together,
+    receive_piece,
+)
 from actors.results import Late, Output
 from actors.whole_files import WholeTable
 from joins.matches import Matches

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.probes import Probes
+from actors.serialisation import load, save
 from actors.spo_join.immutable import (
     Cached,
     Carried,
@@ -34,7 +35,6 @@ from actors.spo_join.mutable import (
     Slots,
 )
 from actors.spo_join.router import Routed
-from actors.state import load, save
 from joins.batch import Batch
 from joins.indexes.b_plus.b_plus_tree import BPlusTree, KeyRanges
 from joins.queries.windows import Window

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pytest
 
-from actors.state import from_bytes, to_bytes
+from actors.serialisation import from_bytes, to_bytes
 from joins.state import Stateful, plain, revive, storable
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import joinsim as js
-from actors.disorder import Recorded, open_feed
+from actors.feed import Recorded, open_feed
 from scenarios.plan import Plan
 
 QUERY = "SELECT * FROM A, B WHERE A.k = B.k AND B.ts BETWEEN A.ts - INTERVAL '40 ns' AND A.ts"

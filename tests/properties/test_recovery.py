@@ -12,7 +12,7 @@ import pytest
 import joinsim as js
 from actors.hosting.inline import InlineHost
 from actors.protocol import ActorError
-from actors.result_epochs import ResultEpochs
+from actors.results import ResultEpochs
 from actors.source import Source
 from joins.queries.parser import parse_query
 from netsim.kernel import Letter, Node

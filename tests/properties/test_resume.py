@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.hosting.saved_run import SavedRun
-from actors.hosting.saving import SavingHost
+from actors.hosting.saved_run import SavedRun, SavingHost
 from actors.protocol import Progress, Reply
 from joins.errors import JoinsimError
 from scenarios import run as running

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.disorder import Disorder
+from actors.feed import Disorder
 from actors.source import Feeding
 from joins.queries.parser import parse_query
 from scenarios.choice import choose, others

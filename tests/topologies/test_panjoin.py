@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from actors.disorder import Disorder
+from actors.feed import Disorder
 from actors.source import Feeding
 from joins.queries.parser import parse_query
 from topologies import TOPOLOGIES

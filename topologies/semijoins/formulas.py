@@ -13,7 +13,7 @@ The terms are the paper's, in its order. What is corrected, and why:
   join; section 2.2 ships nothing then. A shipment is made as often as there is something for it,
   unless execution is punctuated: then an empty interval is announced, too.
 * δ delays removals, which leaves W_2 as printed where only probes are late; behind a delayed probe,
-  as in SP-S, SM-S2 and SM-D1, it is 2 δ (`actors.semijoins.execution`), so that W_2 has more.
+  as in SP-S, SM-S2 and SM-D1, it is 2 δ (`actors.semijoins.one_way`), so that W_2 has more.
 * SM-S2 prints S(m_2 (1 - f_21) P_2) + wp_2 f_21 F_2 per batch: the bracket closes too early, bytes
   would be added to seconds.
 * SM-S2's k_2 (1 - f_12) and the m_2 (1 - f_21) of SM-S2 and SM-D1 stand for values that are

@@ -16,7 +16,7 @@ from typing import Any
 import networkx as nx
 
 from actors.semijoins.one_way import OneWayStep
-from actors.semijoins.output_stream import OutputSpec
+from actors.semijoins.site import OutputSpec
 from joins.batch import Schema
 from joins.queries.query import JoinQuery
 from joins.semijoins.combinations import Operand

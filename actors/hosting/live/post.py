@@ -22,7 +22,7 @@ import numpy as np
 
 from actors.hosting.mesh import Mesh
 from actors.protocol import NO_SPAN, Reply
-from actors.state import from_bytes, to_parts
+from actors.serialisation import from_bytes, to_parts
 from joins.state import storable
 from joins.work import NO_WORK, Step, Work
 

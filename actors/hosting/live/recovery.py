@@ -13,7 +13,7 @@ crash one by one, and `netsim.recovering_kernel` cuts through actors.)
 When a process is lost, all are started anew from the last complete snapshot, or from the beginning,
 as Flink does by default: what the others did since rests on messages that will not come again.
 Sources go on from the position that is their state. Results, and rows of the trace, go to the
-driver, which hands them on when the snapshot behind them is complete (`actors.result_epochs`) and
+driver, which hands them on when the snapshot behind them is complete (`actors.results`) and
 discards those that will come again. So they come exactly once, at the price of waiting for the
 snapshot, which their latency shows, and of going through one process. States are in the
 driver's memory: a live run does not outlive its driver.
@@ -35,9 +35,9 @@ from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes, RayUnavailableError
 from actors.hosting.saved_run import pause_after
 from actors.protocol import Progress
-from actors.result_epochs import ResultEpochs
+from actors.results import ResultEpochs
+from actors.serialisation import from_bytes, to_bytes
 from actors.source import NS_PER_S
-from actors.state import from_bytes, to_bytes
 from joins.state import storable
 
 _ATTEMPTS = 3

@@ -20,7 +20,6 @@ from typing import Any
 
 from actors.hosting.inline import Cell
 from actors.hosting.live.endings import Endings, Outlet, Seat, channels, components_of
-from actors.hosting.live.parts import Destination, Part, Piece
 from actors.hosting.live.post import (
     Bundle,
     Channel,
@@ -37,6 +36,7 @@ from actors.hosting.mesh import Mesh
 from actors.hosting.process_host import peak_bytes
 from actors.hosting.processes import Processes
 from actors.protocol import FEEDBACK, START, TIMER, ActorSpec, Progress, Sent, Wiring
+from actors.result_files import Destination, Part, Piece
 from actors.source import NS_PER_S
 from joins.state import array_bytes
 

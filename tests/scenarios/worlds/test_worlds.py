@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 import joinsim as js
-from actors.result_epochs import ResultEpochs
+from actors.results import ResultEpochs
 from actors.window_join import RoundRobin
 from joins.queries.interval import Interval
 from scenarios.verdict.expectation import expected_sums

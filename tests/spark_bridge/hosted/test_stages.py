@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.disorder import Disorder, open_feed
-from actors.feed import Feed
+from actors.feed import Disorder, Feed, open_feed
 from actors.source import Feeding
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query

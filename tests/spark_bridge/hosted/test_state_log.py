@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.state import to_bytes
+from actors.serialisation import to_bytes
 from joins.state import State
 from spark_bridge.errors import DataError
 from spark_bridge.hosted.shard import (

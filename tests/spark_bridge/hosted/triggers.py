@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from actors.results import Late, Output
+from actors.serialisation import to_bytes
 from actors.source import TakesArrivals
-from actors.state import to_bytes
 from joins.arrivals import Arrivals
 from joins.matches import Matches
 from spark_bridge.hosted.host import arrivals_parcel

@@ -8,6 +8,10 @@ nothing, and runs no code but the constructors of those.
 
 Whatever bytes are read, the outcome is a value or a :exc:`FormatError`; nothing is allocated for
 more than there is in them.
+
+Many values of few kinds are shorter as columns, records by field and arrays end to end
+(`to_columns`). A thousand results of some tuples each are several thousand arrays of a hundred
+bytes; as columns they are a dozen arrays, without a head and padding for each.
 """
 
 from __future__ import annotations
@@ -17,11 +21,12 @@ import struct
 import threading
 import zipfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cache, lru_cache
 from io import BytesIO
+from itertools import accumulate, chain, pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +34,7 @@ from typing import Any, NamedTuple
 import msgpack
 import numpy as np
 
-from joins.state import build_record, class_name, record_fields, registered
+from joins.state import Stateful, build_record, class_name, record_fields, registered
 
 _COUNT = struct.Struct("<Q")
 _ALIGNED = 64
@@ -311,3 +316,78 @@ def _read_dtype(described: Any) -> np.dtype:
 
 
 _dtype = lru_cache(maxsize=1024)(_read_dtype)
+
+
+_OF_VALUES, _OF_ARRAYS, _OF_SEQUENCES, _OF_TUPLES, _OF_RECORDS, _OF_MIXED = range(6)
+"""The first item of a column says what is in it."""
+
+_LEAVES = (str, int, float, bool, bytes, type(None))
+
+_dtype_of = attrgetter("dtype")
+
+
+def to_columns(values: Sequence[Any]) -> list[Any]:
+    """Return *values* as columns: lists of plain values, records and a few large arrays."""
+    fields: Iterable[Sequence[Any]]
+    kinds = set(map(type, values))
+    if len(kinds) > 1:
+        return _by_kind(values)
+    kind = kinds.pop() if kinds else type(None)
+    if kind in _LEAVES:
+        return [_OF_VALUES, list(values)]
+    if kind is np.ndarray:
+        if len(set(map(_dtype_of, values))) == 1:
+            with suppress(TypeError, ValueError):  # of other shapes, or without one
+                return [_OF_ARRAYS, list(map(len, values)), np.concatenate(values)]
+    elif kind is tuple or kind is list:
+        lengths = list(map(len, values))
+        if kind is tuple and values[0] and len(set(lengths)) == 1:
+            return [_OF_TUPLES, list(map(to_columns, zip(*values, strict=True)))]
+        items = to_columns(list(chain.from_iterable(values)))
+        return [_OF_SEQUENCES, kind is tuple, lengths, items]
+    elif not issubclass(kind, Stateful) and (names := record_fields(kind)):
+        if issubclass(kind, tuple):
+            fields = zip(*values, strict=True)
+        else:
+            fields = (list(map(attrgetter(name), values)) for name in names)
+        return [_OF_RECORDS, class_name(kind), list(map(to_columns, fields))]
+    return [_OF_VALUES, list(values)]
+
+
+def _by_kind(values: Sequence[Any]) -> list[Any]:
+    parts: dict[type, tuple[int, list[Any]]] = {}
+    codes = []
+    for value in values:
+        code, part = parts.setdefault(type(value), (len(parts), []))
+        codes.append(code)
+        part.append(value)
+    return [_OF_MIXED, codes, [to_columns(part) for _, part in parts.values()]]
+
+
+def from_columns(columns: Sequence[Any]) -> list[Any]:
+    """Return the values that `to_columns` was given; arrays are views of their column."""
+    kind, *content = columns
+    if kind == _OF_VALUES:
+        values: list[Any] = content[0]
+        return values
+    if kind == _OF_ARRAYS:
+        return cut(content[1], content[0])
+    if kind == _OF_SEQUENCES:
+        is_tuple, lengths, items = content
+        parts = cut(from_columns(items), lengths)
+        return list(map(tuple, parts)) if is_tuple else parts
+    if kind == _OF_MIXED:
+        following = [iter(from_columns(part)) for part in content[1]]
+        return [next(following[code]) for code in content[0]]
+    rows = list(zip(*map(from_columns, content[-1]), strict=True))
+    if kind == _OF_TUPLES:
+        return rows
+    cls = registered(content[0])
+    names = record_fields(cls)
+    assert names
+    return [build_record(cls, dict(zip(names, row, strict=True))) for row in rows]
+
+
+def cut(items: Any, lengths: Sequence[int]) -> list[Any]:
+    """Return the first ``lengths[0]`` items, the next ``lengths[1]``, ..."""
+    return [items[begin:end] for begin, end in pairwise(accumulate(lengths, initial=0))]

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.hosting.inline import RecordingContext
-from actors.interval_join.source import END, Rows, SourceShare
 from actors.protocol import Message
-from actors.scale_gate import ScaleGate
+from actors.stream_source import END, Rows, ScaleGate, SourceShare
 from joins.batch import Batch, Schema
 from joins.state import plain
 

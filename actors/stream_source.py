@@ -1,4 +1,8 @@
-"""A source of one stream of an interval join, and what it sends to its emitter."""
+"""Sources of one stream each, what they send, and the gate that merges it into one order.
+
+Interval joins have several sources, and so has ScaleJoin, whose `ScaleGate` puts the streams in the
+order of their event times, whatever their timing.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from actors.feed import StreamData, only_times_of_others
-from actors.protocol import NO_SPAN, Payload
-from actors.source import Feeding, Source, birth_ns
+from actors.protocol import NO_SPAN, Actor, Context, Message, Payload
+from actors.results import report_late
+from actors.source import Fed, Feeding, Source, birth_ns
 from joins.arrivals import Arrivals
-from joins.batch import Batch
+from joins.batch import Batch, Schema
 from joins.event_time import NO_WATERMARK
 from joins.state import storable
 
@@ -72,6 +77,13 @@ class Rows:
             np.concatenate([part.born_ns for part in parts]),
             np.concatenate([part.seq for part in parts]),
         )
+
+
+def drop_late(stream: int, data: Rows, watermark: int, context: Context) -> Rows:
+    """Return the tuples of *data* that *watermark* has not passed; report the others."""
+    late = data.batch.ts < watermark
+    report_late(stream, data.batch, late, watermark, data.span, context)
+    return data.take(~late) if late.any() else data
 
 
 class RowsPayload(Payload):
@@ -158,3 +170,57 @@ class StreamSource(Source):
         if not self._feeding.watermarks:
             return NO_WATERMARK
         return max(NO_WATERMARK, self._latest - self._feeding.lag_ns)
+
+
+class ScaleGate(Actor):
+    """Passes tuples on in the order of their event times, as soon as they are ready.
+
+    A tuple is ready when every stream has come past its event time: nothing that precedes it is
+    then still on its way. Tuples of equal event time go by stream, as everywhere. So what leaves,
+    and in which order, depends on the streams alone. (A source's message says how far all of event
+    time has come, where the original waits for a tuple of each source; so a silent stream delays
+    nobody.)
+
+    Port: ``out``.
+
+    Parameters
+    ----------
+    schemas
+        One per stream.
+    sources
+        Name of the actor that sends it, one per stream.
+    """
+
+    state: ClassVar[tuple[str, ...]] = ("_waiting", "_watermarks")
+
+    def __init__(self, *, schemas: tuple[Schema, ...], sources: tuple[str, ...]) -> None:
+        nothing = np.empty(0, np.int64)
+        self._waiting = [Rows(Batch.empty(schema), nothing, nothing) for schema in schemas]
+        self._sources = sources
+        self._watermarks = [NO_WATERMARK] * len(sources)
+
+    def receive(self, message: Message, context: Context) -> None:
+        """Take one source's tuples and send what has become ready."""
+        share: SourceShare = message.payload
+        stream = self._sources.index(message.sender)
+        self._add(stream, share.data, context)
+        self._watermarks[stream] = share.watermark
+        past = min(self._watermarks)
+        ready = []
+        for place, rows in enumerate(self._waiting):
+            count = len(rows) if past == END else int(np.searchsorted(rows.batch.ts, past))
+            ready.append(rows.slice(0, count))
+            self._waiting[place] = rows.slice(count, len(rows))
+        self._send(ready, past, context)
+
+    def _add(self, stream: int, data: Rows, context: Context) -> None:
+        """Add tuples of *stream* to those that wait, in the order of their event times."""
+        self._waiting[stream] = Rows.concat([self._waiting[stream], data])
+
+    def _send(self, ready: list[Rows], past: int, context: Context) -> None:
+        """Send what is *ready*, per stream; no tuple that is yet to come is older than *past*."""
+        if any(len(part) for part in ready):
+            arrivals = Arrivals(
+                tuple(part.batch for part in ready), tuple(part.seq for part in ready)
+            )
+            context.send("out", Fed(arrivals, tuple(part.born_ns for part in ready)))
