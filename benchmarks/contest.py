@@ -36,7 +36,7 @@ from scenarios.engines.engine import Engine, EngineResult
 from scenarios.engines.streams import with_own_streams
 from scenarios.plan import Plan, make_plan
 from scenarios.scenario_files import change
-from spark_bridge.totals import Totals
+from spark_bridge.engines import Totals
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 

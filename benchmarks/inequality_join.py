@@ -34,8 +34,8 @@ from joins.queries.parser import parse_query
 from scenarios.engines.embedded_engines import duckdb_join, polars_join
 from scenarios.engines.engine import EngineResult
 from scenarios.process_pool import run_alone
+from spark_bridge.engines import Totals as Found
 from spark_bridge.sql.statement import ProbeSide, probe_sides
-from spark_bridge.totals import Totals as Found
 
 _QUERY = parse_query(
     "SELECT * FROM S, P WHERE S.distance < P.distance AND S.fare > P.fare "

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from actors.hosting.processes import RayUnavailableError
     from actors.hosting.ray_cluster import ray_cluster
-    from joins.errors import JoinsimError, OutputError
+    from joins.errors import DataError, JoinsimError, OutputError
     from joins.queries.query import QueryError
     from joinsim import checks
     from joinsim._calibration import Calibration, calibrate
@@ -62,17 +62,17 @@ if TYPE_CHECKING:
     from scenarios.scenario_files import ConfigError
     from scenarios.trace_difference import Difference, diff
     from scenarios.worlds.fuzzing import Fuzzed
-    from spark_bridge.errors import DataError, EngineUnavailable
+    from spark_bridge.engines import EngineUnavailable
     from topologies.topology import Topology, TopologyError
 
 _HOMES = {
-    "joins.errors": ("JoinsimError", "OutputError"),
+    "joins.errors": ("DataError", "JoinsimError", "OutputError"),
     "joins.queries.query": ("QueryError",),
     "actors.hosting.processes": ("RayUnavailableError",),
     "actors.hosting.ray_cluster": ("ray_cluster",),
     "netsim.network": ("NetworkError",),
     "topologies.topology": ("Topology", "TopologyError"),
-    "spark_bridge.errors": ("DataError", "EngineUnavailable"),
+    "spark_bridge.engines": ("EngineUnavailable",),
     "scenarios.scenario_files": ("ConfigError",),
     "scenarios.trace_difference": ("Difference", "diff"),
     "scenarios.worlds.fuzzing": ("Fuzzed",),

@@ -23,12 +23,11 @@ import pyarrow.parquet as pq
 from actors.feed import ARRIVAL, PLACE
 from actors.source import NS_PER_S
 from joins.batch import Schema
-from joins.errors import suggest
+from joins.errors import DataError, suggest
 from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
 from scenarios.streams import dictionary_names, event_time
 from scenarios.synthetic import TIME, SyntheticStream
-from spark_bridge.errors import DataError
 from spark_bridge.pipeline.source import CSV_ENDINGS, ROWS, near_files
 from spark_bridge.prepared import PreparedStream
 

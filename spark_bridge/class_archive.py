@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from actors.feed import StreamFile
 from actors.protocol import ActorSpec
 from actors.source import Feeding, Source
-from spark_bridge.errors import EngineUnavailable
+from spark_bridge.engines import EngineUnavailable
 from spark_bridge.hosted.host import run_hosted, write_arrivals
 from spark_bridge.hosted.stage import HostedQuery
 from spark_bridge.pipeline.pipeline import prepare

@@ -47,7 +47,7 @@ from pydantic_core import ErrorDetails
 from actors.feed import ARRIVAL, PLACE, StreamFile
 from actors.whole_files import force_to_disk, write_text, writing
 from joins.batch import Schema
-from spark_bridge.errors import DataError
+from joins.errors import DataError
 
 FORMAT = 1
 """Version of the layout; a stream of another version is prepared anew."""

@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from actors.feed import StreamFile
-from spark_bridge.errors import DataError, SparkFailed, one_line
-from spark_bridge.totals import Totals
+from joins.errors import DataError
+from spark_bridge.engines import SparkFailed, Totals, one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.hosting.descendants import ending_with
 from joins.machine.compiling import cache_folder
-from spark_bridge.errors import EngineUnavailable
+from spark_bridge.engines import EngineUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

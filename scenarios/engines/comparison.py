@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.whole_files import write_text
-from joins.errors import OutputError
+from joins.errors import DataError, OutputError
 from scenarios.engines.engine import Engine, EngineResult
 from scenarios.engines.streams import with_own_streams
 from scenarios.plan import Plan
@@ -20,8 +20,7 @@ from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict.expectation import expected_sums
-from spark_bridge.errors import DataError, EngineFailed
-from spark_bridge.totals import Totals
+from spark_bridge.engines import EngineFailed, Totals
 
 _STREAMS = "streams"
 IN_THE_CLOCK = (

@@ -30,9 +30,8 @@ from scenarios.engines.engine import EngineResult, PairEngine
 from scenarios.engines.streams import pair_totals
 from scenarios.plan import Plan
 from scenarios.process_pool import peak_bytes, run_alone
-from spark_bridge.errors import EngineFailed
+from spark_bridge.engines import EngineFailed, Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
-from spark_bridge.totals import Totals
 
 _WORDS = 1 << 64
 _P, _M = "p_", "m_"

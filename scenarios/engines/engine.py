@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from scenarios.plan import Plan
-from spark_bridge.totals import Totals
+from spark_bridge.engines import Totals
 
 
 @dataclass(frozen=True, kw_only=True)

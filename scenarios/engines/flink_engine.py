@@ -33,10 +33,9 @@ from scenarios.engines.engine import EngineResult, PairEngine
 from scenarios.plan import Plan
 from scenarios.process_pool import peak_bytes
 from scenarios.streams import REPOSITORY
-from spark_bridge.errors import EngineFailed
+from spark_bridge.engines import EngineFailed, Totals
 from spark_bridge.session import find_java
 from spark_bridge.sql.statement import ProbeSide, probe_sides
-from spark_bridge.totals import Totals
 
 PYTHON_VARIABLE = "JOINSIM_FLINK_PYTHON"
 """Names the interpreter of the environment that has PyFlink; ``make flink`` makes the default."""

@@ -21,8 +21,7 @@ from scenarios.plan import Plan
 from scenarios.process_pool import run_alone
 from scenarios.run import execute
 from scenarios.run_json import latency_ms
-from spark_bridge.errors import EngineFailed
-from spark_bridge.totals import Totals
+from spark_bridge.engines import EngineFailed, Totals
 
 
 class _OfOurs(Engine):

@@ -12,7 +12,7 @@ from scenarios.engines.engine import Engine, EngineResult, PairEngine
 from scenarios.engines.streams import STEP_ROWS
 from scenarios.plan import Plan
 from scenarios.process_pool import peak_bytes
-from spark_bridge.errors import SparkFailed
+from spark_bridge.engines import SparkFailed
 from spark_bridge.session import SessionOptions, spark_session
 from topologies.semijoin import with_tuple_bytes
 

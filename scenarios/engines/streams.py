@@ -3,7 +3,7 @@
 Engines that are no part of joinsim, in SQL or Polars' expressions, state the joins that
 `spark_bridge.sql.statement` makes of a query. To all of them a stream is a table of ``id``, ``ts``
 in nanoseconds, and its join fields ``f0``, ``f1`` and so on. (Spark's own statement is
-`spark_bridge.sql.oracle`.)
+`spark_bridge.sql.native`.)
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from actors.feed import StreamData, StreamFile
 from joins.batch import Batch, Schema
 from scenarios.plan import Plan
+from spark_bridge.engines import Totals
 from spark_bridge.prepared import ROW_GROUP_ROWS
 from spark_bridge.sql.statement import ProbeSide, predicate_sql
-from spark_bridge.totals import Totals
 
 STEP_ROWS = 500_000
 """Tuples that an engine inside Spark takes at a time, and that a file of a stream has: a step takes
@@ -91,7 +91,7 @@ def write_segments(rows: pa.Table, folder: Path, segment_rows: int) -> None:
 
 
 def _write_segment(rows: pa.Table, path: Path) -> None:
-    """Write *rows* as preparation does (`spark_bridge.pipeline.numbering`)."""
+    """Write *rows* as preparation does (`spark_bridge.pipeline.stages`)."""
     counting = ["id", "ts"]
     pq.write_table(
         rows,

@@ -7,9 +7,15 @@ batches, which Spark passes on as they are: turning tuples into rows of the JVM 
 columns took half of a trigger.
 
 *The query.* Batches go to every shard that has sources. Each stage of the graph is one
-``transformWithState`` over its shards, which write their results and their state (see `results`,
-`stage`). By trigger, Spark commits offsets and which state is the last, so that a query that
+``transformWithState`` over its shards, which write their results and their state (see `stage`).
+By trigger, Spark commits offsets and which state is the last, so that a query that
 was killed continues without a pair missing or doubled.
+
+*The rehearsal.* A Python worker takes a second before its first trigger: it starts, imports what
+actors consist of, and loads kernels. Spark takes as long to plan that trigger, and seldom keeps all
+cores busy. So meanwhile the first tuples of the log go through all actors in each worker, and what
+comes out is forgotten; later tasks are given workers that are idle. The library of the state store
+is loaded in the same time.
 """
 
 from __future__ import annotations
@@ -18,7 +24,9 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,9 +40,9 @@ from actors.serialisation import to_bytes
 from actors.source import ARRIVALS, Arriving, Feeding, TakesArrivals
 from actors.whole_files import remove_unfinished, write_text
 from joins.arrivals import Arrivals
-from spark_bridge.errors import DataError, EngineUnavailable
+from joins.errors import DataError
+from spark_bridge.engines import EngineUnavailable
 from spark_bridge.hosted.operator import StageOperator
-from spark_bridge.hosted.rehearsal import rehearsing
 from spark_bridge.hosted.shard import (
     ROW,
     ShardLetter,
@@ -42,7 +50,7 @@ from spark_bridge.hosted.shard import (
     pack_letters,
     unpack_letters,
 )
-from spark_bridge.hosted.stage import Hosted, HostedQuery, Stage
+from spark_bridge.hosted.stage import Hosted, HostedQuery, Stage, rehearse
 from spark_bridge.runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
 
 if TYPE_CHECKING:
@@ -293,3 +301,29 @@ def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     text = " ".join(text.split())
     return text if len(text) <= 200 else text[:200] + "..."
+
+
+@contextmanager
+def rehearsing(
+    query: HostedQuery, first_parcel: Callable[[], bytes], *, workers: int, spark: SparkSession
+) -> Iterator[None]:
+    """Have *workers* Python workers rehearse *query* from now on, beside what is done here.
+
+    Parameters
+    ----------
+    first_parcel
+        Returns a parcel with the first tuples of all streams; it is called in another thread. What
+        it or the rehearsal raises is ignored: the query itself will meet it again.
+    """
+
+    def rehearse_in_workers() -> None:
+        tasks = spark.sparkContext.parallelize(range(workers), workers)
+        tasks.foreachPartition(partial(rehearse, query, first_parcel()))
+
+    def load_library() -> None:
+        spark.sparkContext._jvm.org.rocksdb.RocksDB.loadLibrary()
+
+    with ThreadPoolExecutor(max_workers=2) as beside:  # where what they raise stays
+        beside.submit(rehearse_in_workers)
+        beside.submit(load_library)
+        yield

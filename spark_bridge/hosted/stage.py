@@ -1,4 +1,4 @@
-"""What runs one stage's shards inside Spark, and the log of their state.
+"""What runs one stage's shards inside Spark, the log of their state, and the files of results.
 
 Rewriting the whole state in every trigger would cost as much as the window is long; a log of all
 parcels would never end. So parcels are stored until they are as large as the snapshot before them;
@@ -10,6 +10,13 @@ more than ten times as long over a megabyte, has the `LogHead` alone. A file is 
 trigger that names it is committed. A trigger that Spark runs again writes the same file again; and
 the files that a snapshot replaces are deleted by the trigger after it, behind which no recovery
 goes back.
+
+Results are Parquet files that the executors write themselves, too, each whole or not at all. Passed
+on through Spark, they would go through the JVM row by row, which costs several times what finding
+them does. Each trigger of each shard writes one file, named by both, and makes it visible when it
+is complete. A trigger that Spark runs again, because it was killed, begins with the same state and
+takes the same arrivals: it writes the same file again. So no result is missing, and none is there
+twice.
 """
 
 from __future__ import annotations
@@ -17,27 +24,32 @@ from __future__ import annotations
 import gc
 import secrets
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import Row
 
 from actors.protocol import ActorSpec, Wiring
+from actors.results import Late, Output
 from actors.serialisation import FormatError, from_bytes, to_bytes
 from actors.whole_files import whole_file
 from joins.batch import Schema
+from joins.errors import DataError
 from joins.machine.memory import keep_freed_memory
-from spark_bridge.errors import DataError
-from spark_bridge.hosted.results import write_results
 from spark_bridge.hosted.shard import (
     Home,
     ShardLetter,
     ShardOutcome,
     Stages,
     StageShard,
+    cut_into_stages,
     pack_letters,
     unpack_letters,
 )
@@ -156,6 +168,46 @@ def _parcels_in(path: Path) -> Iterator[bytes]:
             if len(parcel) != length:
                 raise FormatError(f"a parcel of {length} bytes is not whole")
             yield parcel
+
+
+def write_results(emitted: Sequence[Any], path: Path, *, pairs: bool) -> None:
+    """Write the results among what was *emitted* to *path*; no file where there are none.
+
+    The columns are `spark_bridge.runs.PAIRS`, or `COUNTS`. Actors' reports about themselves are
+    left out. Ids hardly repeat, and fingerprints never: a dictionary and compression would each
+    cost more than the rest of writing. So, nearly, would a null mark for each value.
+    """
+    matched = [_matched(e, pairs=pairs) for e in emitted if isinstance(e, Output)]
+    late = [_late(e, pairs=pairs) for e in emitted if isinstance(e, Late)]
+    if not matched and not late:
+        return
+    table = pa.concat_tables([*matched, *late])
+    fields = [field.with_nullable(bool(late)) for field in table.schema]
+    with whole_file(path) as unfinished:
+        pq.write_table(
+            table.cast(pa.schema(fields)), unfinished, compression="none", use_dictionary=False
+        )
+
+
+def _matched(output: Output, *, pairs: bool) -> pa.Table:
+    matches = output.matches
+    if pairs:
+        probe_id, match_id = matches.pairs()
+        rest = {"match_id": match_id}
+    else:
+        probe_id = matches.probe_id
+        rest = {"count": matches.count, "fingerprint": matches.fingerprint.view(np.int64)}
+    return _table(matches.stream, probe_id, rest)
+
+
+def _late(late: Late, *, pairs: bool) -> pa.Table:
+    nothing = pa.nulls(len(late.ids), pa.int64())
+    names = ("match_id",) if pairs else ("count", "fingerprint")
+    return _table(late.stream, late.ids, dict.fromkeys(names, nothing))
+
+
+def _table(stream: int, ids: np.ndarray, rest: Mapping[str, Any]) -> pa.Table:
+    return pa.table({"probe_stream": np.full(len(ids), stream, np.int8), "probe_id": ids, **rest})
 
 
 _live: dict[tuple[str, Home], tuple[LogHead, StageShard]] = {}
@@ -292,3 +344,15 @@ class Stage:
     def _row(self, home: Home, parcel: bytes) -> Row:
         via = self._hosted.via(self._stage + 1, home)
         return Row(via=via, stage=home[0], shard=home[1], parcel=parcel)
+
+
+def rehearse(query: HostedQuery, parcel: bytes, numbers: Iterable[int]) -> None:
+    """Run all actors of *query* in this process; Spark passes the *numbers* of its tasks."""
+    with suppress(Exception):
+        keep_freed_memory()
+        stages = cut_into_stages(query.specs, query.wiring, fold="a rehearsal")
+        shard = StageShard((0, 0), stages, query.specs, query.wiring, query.seed)
+        outcome = shard.deliver(unpack_letters([parcel]))
+        to_bytes(shard.snapshot())
+        with tempfile.TemporaryDirectory() as folder:
+            write_results(outcome.emitted, Path(folder) / "found.parquet", pairs=query.pairs)

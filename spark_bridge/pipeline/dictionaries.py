@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from spark_bridge.errors import DataError
+from joins.errors import DataError
 from spark_bridge.pipeline.source import Task, require_unchanged
 from spark_bridge.pipeline.typed_rows import (
     Typed,

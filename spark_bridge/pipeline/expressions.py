@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from spark_bridge.errors import DataError
+from joins.errors import DataError
 
 if TYPE_CHECKING:
     from sqlglot import Expr

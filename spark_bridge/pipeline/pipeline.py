@@ -12,7 +12,7 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_bridge.errors import DataError
+from joins.errors import DataError
 from spark_bridge.pipeline.source import RawFile, StreamSource, Task, inspect_files
 from spark_bridge.prepared import FORMAT, PreparedStream, building, load_stream, publish
 from spark_bridge.session import SessionOptions, spark_session

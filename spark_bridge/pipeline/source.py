@@ -21,7 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_bridge.errors import DataError
+from joins.errors import DataError
 from spark_bridge.pipeline.expressions import Expression, check_expression
 
 ROWS = "rows"

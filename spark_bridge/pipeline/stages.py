@@ -1,4 +1,11 @@
-"""The stages that turn one source into one stream, in Spark."""
+"""The stages that turn one source into one stream, in Spark.
+
+Valid rows become numbered segments in event-time order. They are distributed to buckets by time
+range, a partition each. A bucket is sorted on its own, and a row's id is its place in the bucket
+plus the sizes of the buckets before it. No step sees more than one bucket, and Spark sorts a bucket
+that outgrows memory on disk. A single timestamp is never split between buckets, so a source in
+which most rows share one timestamp has one large bucket.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +13,16 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from actors.feed import ARRIVAL, PLACE
 from joins.batch import Schema
-from spark_bridge.errors import DataError
-from spark_bridge.pipeline import numbering
+from joins.errors import DataError
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
 from spark_bridge.pipeline.source import ROWS, ColumnLayout, StreamSource, Task, require_unchanged
 from spark_bridge.pipeline.typed_rows import (
@@ -26,6 +34,7 @@ from spark_bridge.pipeline.typed_rows import (
     Typed,
     errors_about,
     pipeline_session,
+    place_in_partition,
     plain_name,
     quoted,
     typed_rows,
@@ -34,6 +43,7 @@ from spark_bridge.pipeline.validation import ARRIVES, FIELD, KINDS, REASON, TS, 
 from spark_bridge.pipeline.values import filled, text_nanos
 from spark_bridge.prepared import (
     REJECTED,
+    ROW_GROUP_ROWS,
     SEGMENTS,
     PreparedStream,
     arrival_delays,
@@ -109,7 +119,7 @@ def _build(
     rows = validate(task, typed)
     watched = _watched(typed, {*layout.fields.values(), typed.time})
     # What fits into one segment is written in one pass, which counts it too.
-    at_once = numbering.buckets_needed(typed.rows, task.segment_rows) == 1
+    at_once = _buckets_needed(typed.rows, task.segment_rows) == 1
     passing, seen = rows.frame, Observation()
     counts = None
     if at_once:
@@ -119,9 +129,9 @@ def _build(
         _require_some(counts, rows.frame, task, folder, only_rejected)
     task.report("order")
     valid = passing.filter(f"{KINDS} = ''")
-    buckets = numbering.ONE_BUCKET
+    buckets = _ONE_BUCKET
     if counts is not None:
-        buckets = numbering.make_buckets(valid, counts.quantiles)
+        buckets = _make_buckets(valid, counts.quantiles)
     settings = typed.frame.sparkSession.conf
     settings.set("spark.sql.shuffle.partitions", str(len(buckets.counts)))
     task.report("write")
@@ -137,7 +147,7 @@ def _build(
     for name, file in code_files.items():
         shutil.copyfile(coded[name].file, file)
     valid = with_codes(valid, {FIELD + name: file for name, file in code_files.items()})
-    moved = numbering.write_segments(
+    moved = _write_segments(
         valid,
         _columns(source, layout),
         buckets,
@@ -161,7 +171,7 @@ def _build(
         file.rename(stream / codes_file(name))
     notes = [*layout.notes, *rows.notes, *_code_notes(source.name, coded)]
     in_order = source.arrival is not None or (buckets.in_order and moved == 0)
-    notes += _order_notes(in_order, span.repeated)
+    notes += _order_notes(span.repeated, in_order=in_order)
     notes += [note.format(lost) for note, lost in counts.lost.items() if lost]
     if length < counts.valid:
         notes.append(f"the first {length:,} of {counts.valid:,} valid rows, by event time")
@@ -228,7 +238,7 @@ def _count(
     frame: DataFrame, rows_at_most: int, watched: dict[str, str], segment_rows: int
 ) -> RowCounts:
     """Count the rows by what is wrong, and find quantiles of time: one pass over the source."""
-    buckets = numbering.buckets_needed(rows_at_most, segment_rows)
+    buckets = _buckets_needed(rows_at_most, segment_rows)
     shares = [sf.lit(part / buckets) for part in range(1, buckets)]
     quantiles = sf.percentile_approx(TS, sf.array(*shares)) if shares else sf.array()
     lost = [sf.expr(f"count_if({condition})") for condition in watched.values()]
@@ -276,7 +286,7 @@ def _columns(source: StreamSource, layout: ColumnLayout) -> list[Column]:
     by_source = {column: name for name, column in layout.fields.items()}
     columns = [sf.col(TS).alias("ts")]
     if source.arrival is not None:
-        columns += [sf.col(ARRIVES).alias(ARRIVAL), numbering.source_place().alias(PLACE)]
+        columns += [sf.col(ARRIVES).alias(ARRIVAL), _source_place().alias(PLACE)]
     for column, name in layout.names.items():
         is_field = column in by_source
         value = quoted(FIELD + by_source[column]) if is_field else quoted(column)
@@ -285,6 +295,7 @@ def _columns(source: StreamSource, layout: ColumnLayout) -> list[Column]:
 
 
 def _write_rejected(frame: DataFrame, task: Task, scratch: Path, to: Path) -> None:
+    """Write the rejected rows of *frame* in source order, as Parquet in the folder *to*."""
     names = list(task.files[0].columns)
     ours = {"source_file", "source_row", "source_text", "reason"}
     values = [
@@ -303,7 +314,8 @@ def _write_rejected(frame: DataFrame, task: Task, scratch: Path, to: Path) -> No
             *values,
         )
     )
-    numbering.write_rejected(rejected, scratch=scratch, to=to)
+    rejected.write.option("compression", "zstd").parquet(str(scratch))
+    _move_parts(scratch, to)
 
 
 def _give_up(source: StreamSource, counts: RowCounts, stream: Path, only_rejected: Path) -> None:
@@ -334,8 +346,143 @@ def _code_notes(stream: str, coded: dict[str, Dictionary]) -> list[str]:
 _SORTED = "input was not in time order: sorted; --arrival rows feeds it as it is"
 
 
-def _order_notes(in_order: bool, repeated: int) -> list[str]:
+def _order_notes(repeated: int, *, in_order: bool) -> list[str]:
     notes = [] if in_order else [_SORTED]
     if repeated:
         notes.append(f"{repeated:,} timestamps repeated: kept, ordered by source row")
     return notes
+
+
+BUCKETS_MAX = 128  # the tree of comparisons between buckets must fit into one JVM method
+_BUCKET, _SOURCE = "__joinsim_bucket", "__joinsim_source"
+_BY_SOURCE, _BY_TIME, _ID = "__joinsim_by_source", "__joinsim_by_time", "__joinsim_id"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buckets:
+    """Time ranges and how many rows are in each.
+
+    Attributes
+    ----------
+    bounds
+        First timestamp (ns) of every bucket but the first, increasing.
+    counts
+        Rows per bucket.
+    in_order
+        True when no bucket starts, in source order, before the one before it ends.
+    """
+
+    bounds: list[int]
+    counts: list[int]
+    in_order: bool
+
+
+_ONE_BUCKET = Buckets(bounds=[], counts=[0], in_order=True)
+"""Of a source that needs no more; how many rows it has is not known yet, nor of importance."""
+
+
+def _buckets_needed(rows: int, segment_rows: int) -> int:
+    """Return how many buckets *rows* rows need for each to be about one segment."""
+    if rows <= segment_rows:
+        return 1
+    # The quantiles are approximate: a tenth to spare, or a bucket may have a tiny second segment.
+    return min(BUCKETS_MAX, 1 + rows * 11 // (segment_rows * 10))
+
+
+def _make_buckets(valid: DataFrame, quantiles: list[int]) -> Buckets:
+    """Count the rows of *valid* in the ranges between the *quantiles* of their timestamps."""
+    bounds = sorted(set(quantiles))
+    if not bounds:
+        return _ONE_BUCKET
+    counted = (
+        valid.withColumn(_BUCKET, _bucket(bounds))
+        .groupBy(_BUCKET)
+        .agg(sf.count(sf.lit(1)), sf.min(_source_place()), sf.max(_source_place()))
+        .collect()
+    )
+    counts, spans = [0] * (len(bounds) + 1), []
+    for bucket, count, first, last in sorted(tuple(row) for row in counted):
+        counts[bucket] = count
+        spans.append((first, last))
+    if not counts[0]:  # the first quantile is the earliest time
+        bounds, counts = bounds[1:], counts[1:]
+    in_order = all(a[1] < b[0] for a, b in pairwise(spans))
+    return Buckets(bounds=bounds, counts=counts, in_order=in_order)
+
+
+def _write_segments(
+    valid: DataFrame,
+    columns: list[Column],
+    buckets: Buckets,
+    *,
+    rows: int,
+    segment_rows: int,
+    few: bool,
+    scratch: Path,
+    to: Path,
+) -> int:
+    """Write the first *rows* rows of *valid* in order, numbered, as segments in the folder *to*.
+
+    Where they are *few*, and in one bucket, one task does it all, without a shuffle.
+
+    Returns
+    -------
+    int
+        How many of them have another place in their bucket by time than by source.
+    """
+    before = np.cumsum([0, *buckets.counts[:-1]]).tolist()
+    offsets = sf.array(*(sf.lit(int(count)) for count in before))
+    bucket = _bucket(buckets.bounds)
+    disorder = Observation()
+    if few and not buckets.bounds:
+        valid = valid.coalesce(1)
+    else:
+        valid = valid.repartitionById(len(buckets.counts), bucket)
+    numbered = (
+        valid.withColumn(_SOURCE, _source_place())
+        .sortWithinPartitions(_SOURCE)
+        .withColumn(_BY_SOURCE, place_in_partition())
+        .sortWithinPartitions(TS, _SOURCE)
+        .withColumn(_BY_TIME, place_in_partition())
+        .withColumn(_ID, sf.get(offsets, bucket) + sf.col(_BY_TIME))
+        .filter(sf.col(_ID) < rows)
+        .observe(disorder, sf.count_if(sf.col(_BY_TIME) != sf.col(_BY_SOURCE)).alias("moved"))
+        .select(sf.col(_ID).alias("id"), *columns)
+    )
+    (
+        numbered.write.option("compression", "zstd")
+        .option("maxRecordsPerFile", segment_rows)
+        .option("parquet.block.row.count.limit", ROW_GROUP_ROWS)
+        .option("parquet.writer.version", "v2")  # times as differences: a fourth of the decoding
+        .parquet(str(scratch))
+    )
+    _move_parts(scratch, to)
+    return int(disorder.get["moved"] or 0)
+
+
+def _source_place() -> Column:
+    """Return a row's place in the source as one integer: file number, then row."""
+    return sf.shiftleft(sf.col(FILE).cast("bigint"), 40).bitwiseOR(sf.col(ROW))
+
+
+def _bucket(bounds: list[int]) -> Column:
+    """Return the number of *bounds* that are not above a row's time, by bisection."""
+
+    def within(low: int, high: int) -> Column:
+        if low == high:
+            return sf.lit(low)
+        middle = (low + high) // 2
+        after = sf.col(TS) >= sf.lit(bounds[middle])
+        return sf.when(after, within(middle + 1, high)).otherwise(within(low, middle))
+
+    return within(0, len(bounds))
+
+
+def _move_parts(scratch: Path, to: Path) -> None:
+    """Move what Spark wrote in the folder *scratch* to the folder *to*, which is created."""
+    to.mkdir()
+    # Named part-00000-<run>-c000, by partition and file, of which there may be more than 1000.
+    parts = scratch.glob("*.parquet")
+    files = sorted(parts, key=lambda part: (part.name[:10], len(part.name), part.name))
+    for number, file in enumerate(files):
+        file.rename(to / f"part-{number:05d}.parquet")

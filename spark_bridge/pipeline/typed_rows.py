@@ -24,7 +24,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_bridge.errors import DataError, one_line
+from joins.errors import DataError
+from spark_bridge.engines import one_line
 from spark_bridge.pipeline.source import ROWS, RawFile, StreamSource, Task
 from spark_bridge.pipeline.values import MOMENTS, TYPE_COUNTERS, as_type, infer, type_counters
 from spark_bridge.sql.statement import sql_name

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from spark_bridge.errors import DataError
+from joins.errors import DataError
 from spark_bridge.pipeline.source import ROWS, StreamSource, Task
 from spark_bridge.pipeline.typed_rows import FILE, NANOS, ROW, TEXT, Typed, errors_about
 from spark_bridge.pipeline.values import (

@@ -1,10 +1,16 @@
-"""The same query by Spark's own joins.
+"""A query as Spark itself evaluates it, independently of `joins.oracle`: its pairs, and runs of it.
 
-In batch, it is the statement of `spark_bridge.sql.oracle`, its window rewritten to an equality, and
-Spark plans the theta join. In streaming, it is a stream-stream join: Spark stores tuples until the
-watermark shows that no partner can follow, which it infers from bounds on its timestamps. These
-have microseconds, so the bounds on them are a microsecond wider than the window, and the exact
-nanoseconds are a further condition. What Spark cannot do, it reports itself.
+Plain, a window join compares every tuple with every other. Bucketed (see `statement`), it is an
+equi-join of buckets, which Spark evaluates by hashing. Both return the same pairs.
+
+What a window means (see `joins.queries.windows`): a tuple sees those that arrived before it.
+Arrivals are ordered by event time, then by the order of streams in the query, then by position.
+
+A run in batch is the bucketed join, for which Spark plans a theta join. In streaming, it is a
+stream-stream join: Spark stores tuples until the watermark shows that no partner can follow, which
+it infers from bounds on its timestamps. These have microseconds, so the bounds on them are a
+microsecond wider than the window, and the exact nanoseconds are a further condition. What Spark
+cannot do, it reports itself.
 """
 
 from __future__ import annotations
@@ -12,12 +18,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
+from pyspark.sql.window import Window as Over
 
 from actors.feed import StreamFile
+from joins.batch import Schema
 from joins.queries.query import JoinQuery
 from spark_bridge.runs import (
     PAIRS,
@@ -28,12 +38,115 @@ from spark_bridge.runs import (
     run_stream,
     spark_errors_translated,
 )
-from spark_bridge.sql.oracle import EVENT_TIME, expected_pairs
-from spark_bridge.sql.statement import sql_name
+from spark_bridge.sql.statement import ProbeSide, predicate_sql, probe_sides, sql_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+EVENT_TIME = "event_time"
+"""Optional column of Spark timestamps, by which Spark bounds the state of a stream-stream join."""
+
+_P, _M = "p_", "m_"
+"""Prefixes of the columns of probing tuples and of stored ones."""
+
+
+def expected_pairs(
+    query: JoinQuery,
+    schemas: Sequence[Schema],
+    frames: Sequence[DataFrame],
+    *,
+    bucketed: bool = True,
+    carried: Sequence[str] = (),
+) -> DataFrame:
+    """Return the pairs of a query as rows of ``probe_stream, probe_id, match_id``.
+
+    In an interval join, the tuples of the base stream are the probing ones.
+
+    Parameters
+    ----------
+    query, schemas
+        What to evaluate, and the dtypes of each stream's fields.
+    frames
+        The tuples of each stream: ``id``, ``ts`` in nanoseconds, and the join fields, in a
+        `query_session`. With a column `EVENT_TIME`, bounds on it are stated as well.
+    bucketed
+        Whether to rewrite the window to an equality of buckets.
+    carried
+        Further columns of the frames to return, of a pair's probing tuple with the prefix ``p_``,
+        of the stored one with ``m_``.
+    """
+    parts = [
+        _pairs(side, frames, carried, bucketed=bucketed) for side in probe_sides(query, schemas)
+    ]
+    return reduce(lambda one, other: one.unionAll(other), parts)
+
+
+def _pairs(
+    side: ProbeSide, frames: Sequence[DataFrame], carried: Sequence[str], *, bucketed: bool
+) -> DataFrame:
+    at, key = sf.col(side.at), sf.col(_M + side.key)
+    low = at - sf.pmod(at, sf.lit(side.slide)) + side.below
+    probes = _with_preceding(side, frames) if side.at == "preceding" else frames[side.probing]
+    probes = _prefixed(probes.withColumns({"low": low, "high": at + side.above}), _P)
+    stored = _prefixed(frames[side.stored], _M)
+    conditions = [sf.expr(sql) for sql in _predicates(side)]
+    conditions += [key >= sf.col(_P + "low"), key <= sf.col(_P + "high")]
+    if side.by_id:
+        conditions.append(sf.col(_M + "id") < sf.col(_P + "id"))
+    if EVENT_TIME in frames[side.stored].columns and side.key == "ts":
+        conditions += _event_time_bounds(side)
+    if bucketed:
+        low, high = (_bucket(sf.col(_P + end), side.length) for end in ("low", "high"))
+        probes = probes.withColumn("bucket", sf.explode(sf.array_distinct(sf.array(low, high))))
+        stored = stored.withColumn("m_bucket", _bucket(key, side.length))
+        conditions.insert(0, sf.col("bucket") == sf.col("m_bucket"))
+    return probes.join(stored, reduce(and_, conditions)).select(
+        sf.lit(side.probing).cast("byte").alias("probe_stream"),
+        sf.col(_P + "id").alias("probe_id"),
+        sf.col(_M + "id").alias("match_id"),
+        *(prefix + name for name in carried for prefix in (_P, _M)),
+    )
+
+
+def _predicates(side: ProbeSide) -> list[str]:
+    return [
+        predicate_sql(one, sql_name(_P + one.probe_field), sql_name(_M + one.stored_field))
+        for one in side.conditions
+    ]
+
+
+def _with_preceding(side: ProbeSide, frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the probes with how many stored tuples arrived before each of them."""
+    probing, stored = side.probing, side.stored
+    ticks = frames[stored].select("ts", sf.lit(stored).alias("of"), "id")
+    ticks = ticks.unionAll(frames[probing].select("ts", sf.lit(probing).alias("of"), "id"))
+    order = Over.orderBy("ts", "of", "id").rowsBetween(Over.unboundedPreceding, 0)
+    counted = ticks.withColumn(
+        "preceding", sf.sum((sf.col("of") == stored).cast("long")).over(order)
+    )
+    counts = counted.filter(sf.col("of") == probing).select("id", "preceding")
+    return frames[probing].join(counts, "id")
+
+
+def _event_time_bounds(side: ProbeSide) -> list[Column]:
+    """Return bounds in microseconds that hold wherever those in nanoseconds do."""
+    probe, stored = sf.col(_P + EVENT_TIME), sf.col(_M + EVENT_TIME)
+    below, above = (
+        sf.expr(f"interval '{ns // 1000 + margin}' microsecond")
+        for ns, margin in ((side.least, -1), (side.above, 2))
+    )
+    return [stored >= probe + below, stored <= probe + above]
+
+
+def _bucket(value: Column, length: int) -> Column:
+    """Return the number of the bucket of *length* that *value* lies in, rounded down."""
+    return sf.call_function("div", value - sf.pmod(value, sf.lit(length)), sf.lit(length))
+
+
+def _prefixed(frame: DataFrame, prefix: str) -> DataFrame:
+    return frame.select(*(sf.col(sql_name(name)).alias(prefix + name) for name in frame.columns))
+
 
 _SHIFT = "interval 1 day"
 """Added to event times: Spark's first watermark is the epoch, where synthetic streams begin, and

@@ -18,11 +18,11 @@ from pyspark.sql import functions as sf
 
 from actors.feed import StreamFile
 from joins.batch import Schema
+from joins.errors import DataError
 from joins.queries.query import JoinQuery
 from joins.semijoins.bloom_filter import BloomFilter
-from spark_bridge.errors import DataError
 from spark_bridge.runs import EngineRun, query_session, read_streams, run_batch_job
-from spark_bridge.sql.oracle import expected_pairs
+from spark_bridge.sql.native import expected_pairs
 from spark_bridge.sql.statement import sql_name
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from scenarios.engines.engine import EngineResult
 from scenarios.engines.flink_engine import PYTHON_VARIABLE
 from scenarios.engines.registry import ENGINES
 from scenarios.process_pool import run_alone
-from spark_bridge.errors import EngineFailed
-from spark_bridge.totals import Totals
+from spark_bridge.engines import EngineFailed, Totals
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
 QUERY = SELF_JOIN.format(window=WINDOW)

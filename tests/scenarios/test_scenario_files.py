@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from joins.errors import DataError
 from scenarios.config import StreamConfig
 from scenarios.scenario_files import ConfigError, build, change, load
-from spark_bridge.errors import DataError
 from spark_bridge.pipeline.source import StreamSource
 
 QUERY = "SELECT * FROM R WHERE R.a1 < R.a2 WINDOW AS (SLIDE INTERVAL '1' ON '100')"

@@ -12,7 +12,7 @@ import pytest
 
 from joins.machine.compiling import CACHE_VARIABLE, cache_folder
 from spark_bridge.class_archive import store_classes
-from spark_bridge.errors import EngineUnavailable
+from spark_bridge.engines import EngineUnavailable
 from spark_bridge.session import classes_path, find_java
 
 _SESSION = textwrap.dedent(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_bridge.errors import DataError
+from joins.errors import DataError
 from spark_bridge.prepared import load_stream
 
 ROOT = Path(__file__).parents[2]

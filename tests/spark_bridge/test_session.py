@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_bridge import session
-from spark_bridge.errors import EngineUnavailable, one_line
+from spark_bridge.engines import EngineUnavailable, one_line
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import StreamSource
 from spark_bridge.session import find_java, spark_session
@@ -89,7 +89,7 @@ def test_preparing_without_java_fails_before_spark_is_imported(tmp_path: Path) -
         import os, sys
         os.environ.pop("JAVA_HOME", None)
         os.environ["PATH"] = "/nowhere"
-        from spark_bridge.errors import EngineUnavailable
+        from spark_bridge.engines import EngineUnavailable
         from spark_bridge.pipeline.pipeline import prepare
         from spark_bridge.pipeline.source import StreamSource
         import spark_bridge.prepared

@@ -17,7 +17,7 @@ from joins.queries.query import JoinQuery
 from scenarios.engines import embedded_engines, streams
 from scenarios.engines.embedded_engines import DuckDB, Polars
 from scenarios.engines.engine import EngineResult
-from spark_bridge.totals import Totals
+from spark_bridge.engines import Totals
 from tests.spark_bridge.sql.test_sql_oracle import QUERIES, stream
 
 Join = Callable[[JoinQuery, Sequence[StreamFile], Path | None], EngineResult]

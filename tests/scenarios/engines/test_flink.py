@@ -17,8 +17,7 @@ from actors.feed import StreamFile
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from scenarios.engines.flink_engine import PYTHON_VARIABLE, Flink, join
-from spark_bridge.errors import EngineFailed
-from spark_bridge.totals import Totals
+from spark_bridge.engines import EngineFailed, Totals
 from tests.spark_bridge.sql.test_sql_oracle import stream
 
 INTERVAL = (

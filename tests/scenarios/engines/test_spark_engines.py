@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scenarios.engines.spark_engines import SparkNative
-from spark_bridge.errors import EngineFailed
+from spark_bridge.engines import EngineFailed
 
 
 def test_without_java_the_engine_says_what_is_needed(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_bridge.errors import DataError
+from joins.errors import DataError
 from spark_bridge.hosted.host import claim_checkpoint
 
 DESCRIPTION: dict[str, Any] = {

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from joins.errors import DataError
 from joins.queries.parser import parse_query
-from spark_bridge.errors import DataError, EngineUnavailable, SparkFailed
+from spark_bridge.engines import EngineUnavailable, SparkFailed
 from spark_bridge.hosted.host import run_hosted
 from spark_bridge.hosted.shard import cut_into_stages
 from spark_bridge.hosted.stage import HostedQuery
 from spark_bridge.sql import native
-from spark_bridge.sql.native import run_batch, run_streaming
-from spark_bridge.sql.oracle import expected_pairs
+from spark_bridge.sql.native import expected_pairs, run_batch, run_streaming
 from tests.spark_bridge.hosted.hosted_jobs import (
     INTERVAL,
     SELF,

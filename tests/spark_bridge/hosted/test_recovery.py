@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from spark_bridge.errors import DataError
+from joins.errors import DataError
 from spark_bridge.hosted.host import run_hosted
 from tests.spark_bridge.hosted.hosted_jobs import SELF, WINDOW, hosted, pairs_by_numpy, to_be_killed
 from tests.waiting import read_line

@@ -11,8 +11,7 @@ import pytest
 from actors.protocol import ActorSpec, Context, Message
 from actors.source import ARRIVALS, TakesArrivals
 from joins.batch import Schema
-from spark_bridge.hosted.host import run_hosted
-from spark_bridge.hosted.rehearsal import rehearsing
+from spark_bridge.hosted.host import rehearsing, run_hosted
 from spark_bridge.hosted.stage import HostedQuery
 from tests.spark_bridge.hosted.hosted_jobs import SELF, hosted
 

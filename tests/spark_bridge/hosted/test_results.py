@@ -10,7 +10,7 @@ import pytest
 
 from actors.results import Late, Output
 from joins.matches import Matches
-from spark_bridge.hosted.results import write_results
+from spark_bridge.hosted.stage import write_results
 
 MATCHES = Matches(
     stream=1,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.serialisation import to_bytes
+from joins.errors import DataError
 from joins.state import State
-from spark_bridge.errors import DataError
 from spark_bridge.hosted.shard import (
     ShardLetter,
     StageShard,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from joins.errors import DataError
 from spark_bridge import prepared
-from spark_bridge.errors import DataError
 from spark_bridge.pipeline import pipeline
 from spark_bridge.pipeline.pipeline import STAGES, prepare
 from spark_bridge.pipeline.source import StreamSource

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joins.errors import DataError
 from scenarios.config import SCALES
 from scenarios.scenario_files import catalog, read
-from spark_bridge.errors import DataError
 from spark_bridge.pipeline.expressions import CHARACTERS_MAX, FUNCTIONS, check_expression
 from tests.spark_bridge.helpers import prepare_one, write_parquet
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from joins.batch import Batch
-from spark_bridge.errors import DataError
+from joins.errors import DataError
 from spark_bridge.prepared import ROW_GROUP_ROWS, load_stream
 from tests.spark_bridge.helpers import prepare_one, rejects, tuples, write_csv, write_parquet
 

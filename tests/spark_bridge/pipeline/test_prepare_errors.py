@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_bridge.errors import DataError
+from joins.errors import DataError
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import StreamSource
 from tests.spark_bridge.helpers import prepare_one, write_csv, write_parquet

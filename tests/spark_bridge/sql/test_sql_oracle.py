@@ -14,9 +14,9 @@ from joins.batch import Schema
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from scenarios.worlds.world import WorldStream
+from spark_bridge.engines import Totals
 from spark_bridge.runs import query_session, total
-from spark_bridge.sql.oracle import expected_pairs
-from spark_bridge.totals import Totals
+from spark_bridge.sql.native import expected_pairs
 
 WINDOWS = (
     "'1' ON '7'",

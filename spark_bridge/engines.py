@@ -1,0 +1,87 @@
+"""What all engines have in common: how they fail, and the totals that must be equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from joins.errors import JoinsimError
+from joins.hashing import mix
+from joins.matches import Matches
+
+
+class EngineFailed(JoinsimError):  # noqa: N818  (reads as what happened, like KeyboardInterrupt)
+    """An engine refused or failed a query; the message is its own."""
+
+
+class EngineUnavailable(EngineFailed):
+    """Spark or Flink cannot start on this machine; the message names what is missing.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> def prepared(file):
+    ...     try:
+    ...         return js.prepare(file)
+    ...     except js.EngineUnavailable:
+    ...         return file  # `run` reads Parquet without Spark
+    """
+
+
+class SparkFailed(EngineFailed):
+    """Spark refused or failed a query; the message is Spark's own."""
+
+
+def one_line(error: BaseException) -> str:
+    """Return Spark's own message without its Java stack trace, as one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    # The innermost cause carries the error class in brackets; the lines before it are wrapping.
+    bracketed = [line for line in lines if "[" in line and not line.startswith("at ")]
+    causes = [line for line in bracketed if line.startswith("Caused by:")]
+    named = [line for line in bracketed if line.partition("[")[2][:1].isupper()]
+    line = (causes[-1:] or named or lines)[0]
+    start = line.find("[")
+    if start > 0 and line[start + 1 : start + 2].isupper():
+        line = line[start:]
+    return line.partition(" SQLSTATE:")[0]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """How many pairs there are, and which.
+
+    Attributes
+    ----------
+    pairs
+        Their number.
+    checksum
+        The wrapping sum over all pairs of ``splitmix64(probe id) * splitmix64(match id)``. It does
+        not depend on their order, and follows from the pairs as well as from counts with
+        fingerprints.
+    """
+
+    pairs: int = 0
+    checksum: int = 0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(self.pairs + other.pairs, (self.checksum + other.checksum) % (1 << 64))
+
+    @classmethod
+    def of_pairs(cls, probe_id: np.ndarray, match_id: np.ndarray) -> Totals:
+        """Return the totals of a row per pair."""
+        checksum = int((mix(probe_id) * mix(match_id)).sum(dtype=np.uint64))
+        return cls(len(probe_id), checksum)
+
+    @classmethod
+    def of_counts(cls, probe_id: np.ndarray, count: np.ndarray, fingerprint: np.ndarray) -> Totals:
+        """Return the totals of matches counted by probing tuple (see `joins.matches.Matches`)."""
+        checksum = int((mix(probe_id) * fingerprint).sum(dtype=np.uint64))
+        return cls(int(count.sum()), checksum)
+
+    @classmethod
+    def of(cls, matches: Matches) -> Totals:
+        """Return the totals of some matches."""
+        return cls.of_counts(matches.probe_id, matches.count, matches.fingerprint)
