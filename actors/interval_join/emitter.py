@@ -296,7 +296,7 @@ class Emitter(Actor):
         With *flush* no partial batch waits.
         """
         replicas = len(context.peers("replicas"))
-        ready, oldest = self._batches(share, flush or share.last, replicas)
+        ready, oldest = self._batches(share, replicas, flush=flush or share.last)
         context.charge(Work(bytes_copied=sum(batch.data.batch.nbytes for batch in ready)))
         last = {
             replica: place for place, batch in enumerate(ready) for replica in batch.route.targets
@@ -321,7 +321,7 @@ class Emitter(Actor):
         return min(share.watermark, *oldest)
 
     def _batches(
-        self, share: SourceShare, flush: bool, replicas: int
+        self, share: SourceShare, replicas: int, *, flush: bool
     ) -> tuple[list[_Batch], Sequence[int]]:
         """Return what is ready to leave, and per replica the oldest tuple that still waits."""
         rows, since, groups = self._by_group(share.data)

@@ -178,7 +178,12 @@ class Mirror(Stateful):
     state = ("_workers", "_sent")
 
     def __init__(
-        self, query: IndexedQuery, shapes: tuple[SubwindowShape, ...], workers: int, pairs: bool
+        self,
+        query: IndexedQuery,
+        shapes: tuple[SubwindowShape, ...],
+        workers: int,
+        *,
+        pairs: bool,
     ) -> None:
         self._query = query
         self._pairs = pairs
@@ -265,7 +270,9 @@ class Manager(Actor):
         self._chains = [Chain(stream, rule) for stream, rule in enumerate(rules)]
         self._workers = rules[0].workers
         self._mirror = (
-            Mirror(self._query, shapes, self._workers, pairs) if results == "manager" else None
+            Mirror(self._query, shapes, self._workers, pairs=pairs)
+            if results == "manager"
+            else None
         )
         self._number = 0
 

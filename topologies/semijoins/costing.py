@@ -160,14 +160,14 @@ class Costing:
 
     def terms(self, one: Outputs, two: Outputs) -> list[list[Term]]:
         """Return each algorithm's terms, their figures (ones, twos)."""
-        removals_s = [self._removal_s(join, one.in_tree) for join in self.algorithms]
+        removals_s = [self._removal_s(join, in_tree=one.in_tree) for join in self.algorithms]
         operands = {removal_s: self._operands(one, two, removal_s) for removal_s in {*removals_s}}
         return [
             FORMULAS[join](operands[removal_s])
             for join, removal_s in zip(self.algorithms, removals_s, strict=True)
         ]
 
-    def _removal_s(self, algorithm: OneWayJoin, in_tree: bool) -> float:
+    def _removal_s(self, algorithm: OneWayJoin, *, in_tree: bool) -> float:
         """Return how long what expired is stored: a multiple of δ, to the end of an interval.
 
         In the paper's model δ once more behind a delayed probe, and as much again for each join of
