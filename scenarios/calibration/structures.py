@@ -1,9 +1,9 @@
 """From what structures took and counted to their prices: least squares of relative errors.
 
 Two things are fitted in turns, for each operation of each structure: the prices (a call, a tuple, a
-unit of each counter), and the percents by size and tuples of a call (`netsim.cost`). None is
-below zero. Where measurements do not separate two units, their prices stay in proportion to those
-of the default profile.
+unit of each counter), and the percents by size and tuples of a call (`netsim.structure_cost`). None
+is below zero. Where measurements do not separate two units, their prices stay in proportion to
+those of the default profile.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.work import COUNTERS, ELAPSED_NS
-from netsim.cost import StructureCost
+from netsim.structure_cost import StructureCost
 from scenarios.calibration.structure_work import Sample
 from scenarios.machine_record import describe_machine
 

@@ -10,9 +10,9 @@ import pytest
 
 from actors.protocol import Actor, ActorSpec, Context, Message
 from joins.work import Step, Work
-from netsim.cost import StructureCost, load_profile
-from netsim.memory import Memory
+from netsim.cost import load_profile
 from netsim.network import full_mesh
+from netsim.structure_cost import Memory, StructureCost
 from tests.netsim.simulate import MESSAGE_NS, PROFILE, link, simulate
 from tests.toys import Sender
 

@@ -12,7 +12,8 @@ from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
 from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step, Work
-from netsim.cost import StructureCost, load_profile
+from netsim.cost import load_profile
+from netsim.structure_cost import StructureCost
 from scenarios.calibration.structure_work import Sample, Workload, measure, workloads
 from scenarios.calibration.structures import fit_structure, fit_structures
 
