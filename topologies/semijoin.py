@@ -48,7 +48,13 @@ from joins.semijoins.value_sample import TupleSample, ValueSample
 from topologies.actor_graph import ActorGraph
 from topologies.quantities import Duration
 from topologies.semijoins.costing import Costing
-from topologies.semijoins.measuring import Measuring, measured_statistics, read_samples
+from topologies.semijoins.join_statistics import (
+    JoinStatistics,
+    Measuring,
+    measured_statistics,
+    read_samples,
+)
+from topologies.semijoins.plan_steps import longest_path, plan_steps
 from topologies.semijoins.plans import (
     JoinPlan,
     LinearPlan,
@@ -59,8 +65,6 @@ from topologies.semijoins.plans import (
 from topologies.semijoins.replanning import GreedyPlans
 from topologies.semijoins.searches import SEARCHES
 from topologies.semijoins.shedding import Budget, shared_fields
-from topologies.semijoins.statistics import JoinStatistics
-from topologies.semijoins.steps import longest_path, plan_steps
 from topologies.topology import STRICT, Approximation, Job, Topology, TopologyError
 
 Intervals = Annotated[int, Interval(ge=1, le=1_000_000)]

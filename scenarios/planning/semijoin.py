@@ -20,10 +20,10 @@ from scenarios.run import Report
 from scenarios.run_directory import TRACE
 from topologies.semijoin import Semijoin, plan_of, replanning_of, with_tuple_bytes
 from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan
+from topologies.semijoins.join_statistics import JoinStatistics
 from topologies.semijoins.plans import JoinPlan, LinearPlan
 from topologies.semijoins.replanning import GreedyPlans, predict_epochs
 from topologies.semijoins.searches import EXHAUSTIVE_STREAMS, SEARCHES
-from topologies.semijoins.statistics import JoinStatistics
 
 _SITE = "site"
 _BYTES, _TIME = "bytes shipped", "execution time"

@@ -32,8 +32,8 @@ from scenarios.graph_run import run_inline
 from scenarios.planning.planner import MeasuredPlan, measured_costs
 from scenarios.run_directory import TRACE
 from topologies.semijoin import Semijoin, SemijoinParameters
+from topologies.semijoins.join_statistics import JoinStatistics
 from topologies.semijoins.plans import JoinPlan
-from topologies.semijoins.statistics import JoinStatistics
 from topologies.topology import Job
 
 _AT_ONCE = Link(latency=Latency(mean_ns=1_000), bandwidth_bps=10**15)

@@ -20,8 +20,8 @@ import numpy as np
 
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from topologies.semijoins.formulas import FORMULAS, Operands, Term, distinct_among
+from topologies.semijoins.join_statistics import JoinStatistics
 from topologies.semijoins.plans import JoinPlan, PlannedJoin, TreePlan
-from topologies.semijoins.statistics import JoinStatistics
 
 _NEVER = 1e-300
 """Least selectivity: its logarithm must be finite."""

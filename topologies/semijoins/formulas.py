@@ -43,7 +43,7 @@ import numpy as np
 
 from joins.semijoins.bloom_filter import BITS_PER_VALUE, hashes_for
 from joins.semijoins.one_way_join import OneWayJoin
-from topologies.semijoins.statistics import Prices
+from topologies.semijoins.join_statistics import Prices
 
 _COUNT_BYTES = 8
 """Size of a count in v_C."""

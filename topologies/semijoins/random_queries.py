@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 
 from actors.protocol import HEADER_BYTES
-from topologies.semijoins.statistics import (
+from topologies.semijoins.join_statistics import (
     JoinAttribute,
     JoinStatistics,
     JoinStream,

@@ -22,11 +22,10 @@ from actors.source import NS_PER_S
 from joins.semijoins.operand_windows import Horizon
 from joins.semijoins.value_sample import TupleSample
 from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan
-from topologies.semijoins.measuring import Measuring
+from topologies.semijoins.join_statistics import JoinStatistics, JoinStream, Measuring
+from topologies.semijoins.plan_steps import plan_steps
 from topologies.semijoins.plans import JoinPlan, parse_plan
 from topologies.semijoins.searches import greedy_plan
-from topologies.semijoins.statistics import JoinStatistics, JoinStream
-from topologies.semijoins.steps import plan_steps
 from topologies.topology import Job
 
 WORTH_A_CHANGE = 0.9

@@ -23,10 +23,16 @@ from joins.queries.query import JoinQuery
 from joins.semijoins.value_sample import TupleSample, ValueSample
 from topologies.semijoins.costing import estimate_plan
 from topologies.semijoins.formulas import distinct_among
-from topologies.semijoins.measuring import Measuring, kept_samples, tied_fields
+from topologies.semijoins.join_statistics import (
+    JoinStatistics,
+    JoinStream,
+    MeasuredAttribute,
+    Measuring,
+    kept_samples,
+    tied_fields,
+)
 from topologies.semijoins.plans import JoinPlan
 from topologies.semijoins.replanning import control_bytes
-from topologies.semijoins.statistics import JoinStatistics, JoinStream, MeasuredAttribute
 from topologies.topology import TopologyError
 
 _SPARED = 0.1

@@ -9,8 +9,7 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from topologies.semijoins.random_queries import JOIN_GRAPHS, one_attribute
-from topologies.semijoins.statistics import (
+from topologies.semijoins.join_statistics import (
     JoinAttribute,
     JoinStatistics,
     JoinStream,
@@ -18,6 +17,7 @@ from topologies.semijoins.statistics import (
     OtherPredicate,
     Prices,
 )
+from topologies.semijoins.random_queries import JOIN_GRAPHS, one_attribute
 
 
 def alike(

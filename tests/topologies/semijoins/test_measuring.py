@@ -12,8 +12,7 @@ from actors.source import NS_PER_S, Feeding
 from joins.batch import Schema
 from joins.queries.parser import parse_query
 from netsim.network import PRESETS, Latency, Link, full_mesh
-from topologies.semijoins.measuring import Measuring, measured_statistics
-from topologies.semijoins.statistics import JoinStatistics
+from topologies.semijoins.join_statistics import JoinStatistics, Measuring, measured_statistics
 from topologies.topology import Job, TopologyError
 
 QUERY = """

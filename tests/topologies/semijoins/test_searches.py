@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, joins
 from topologies.semijoins.costing import Costing, estimate_plan
+from topologies.semijoins.join_statistics import JoinStatistics, NestedAttribute, OtherPredicate
 from topologies.semijoins.plans import (
     JoinSequence,
     JoinStep,
@@ -25,7 +26,6 @@ from topologies.semijoins.plans import (
 )
 from topologies.semijoins.random_queries import JOIN_GRAPHS
 from topologies.semijoins.searches import exhaustive_plan, exhaustive_tree, greedy_plan, greedy_tree
-from topologies.semijoins.statistics import JoinStatistics, NestedAttribute, OtherPredicate
 from topologies.topology import TopologyError
 
 FEW = (OneWayJoin.SP_S, OneWayJoin.SP_D, OneWayJoin.SM_D1)

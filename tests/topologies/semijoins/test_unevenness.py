@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from topologies.semijoins.formulas import distinct_among
+from topologies.semijoins.join_statistics import JoinStream, MeasuredAttribute
 from topologies.semijoins.shedding import unevenness
-from topologies.semijoins.statistics import JoinStream, MeasuredAttribute
 
 STREAMS = tuple(
     JoinStream(name=name, rate_tps=100, window_rows=200, full_bytes=100) for name in "AB"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topologies.semijoins.statistics import MeasuredAttribute, NestedAttribute
+from topologies.semijoins.join_statistics import MeasuredAttribute, NestedAttribute
 
 COLUMNS = st.lists(
     st.lists(st.integers(0, 6), min_size=1, max_size=12).map(np.array), min_size=2, max_size=4
