@@ -16,7 +16,7 @@ from joins.queries.query import JoinQuery
 from scenarios.engines.streams import write_segments
 from spark_bridge.hosted.host import run_hosted, write_arrivals
 from spark_bridge.hosted.stage import HostedQuery
-from spark_bridge.runs import EngineRun
+from spark_bridge.query_runs import EngineRun
 from spark_bridge.session import SessionOptions
 from topologies import TOPOLOGIES
 from topologies.actor_graph import ActorGraph

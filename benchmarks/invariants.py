@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from actors.hosting.inline import InlineHost
-from actors.hosting.watching import WatchingHost
+from actors.hosting.invariants import WatchingHost
 from benchmarks.measure import Result, report
 from scenarios.run import InlineHosting, simulate
 from scenarios.worlds.fuzzing import world_number

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from actors.hosting.watching import InvariantError
+from actors.hosting.invariants import InvariantError
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.replica import Watermarks
 from actors.source import Source

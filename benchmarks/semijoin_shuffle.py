@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from benchmarks.hosted import write_stream
 from benchmarks.measure import Result, report
 from joins.queries.parser import parse_query
-from spark_bridge.runs import EngineRun
+from spark_bridge.query_runs import EngineRun
 from spark_bridge.session import SessionOptions, spark_session
 from spark_bridge.sql.semijoin_batch import Shipping, run_shipping
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from actors.hosting.inline import Clock, InlineHost
 from actors.hosting.journal import JournalHost
+from actors.hosting.live.live_run import LiveRun, LiveSystem
 from actors.hosting.live.post import Measured
 from actors.hosting.live.recovery import RecoveringRun
-from actors.hosting.live.run import LiveRun, LiveSystem
 from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
 from actors.hosting.saved_run import SavedRun, SavingHost

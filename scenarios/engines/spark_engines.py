@@ -17,7 +17,7 @@ from spark_bridge.session import SessionOptions, spark_session
 from topologies.semijoin import with_tuple_bytes
 
 if TYPE_CHECKING:
-    from spark_bridge.runs import EngineRun
+    from spark_bridge.query_runs import EngineRun
     from spark_bridge.sql.semijoin_batch import Shipping
 
 _MEMORY = "4g"
@@ -165,7 +165,7 @@ def _measured(
             before.mkdir()
             work(spark, before)
         start_seconds = time.perf_counter() - began_s
-        from spark_bridge.runs import process_id
+        from spark_bridge.query_runs import process_id
 
         run, note = work(spark, directory)
         return EngineResult(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.hosting.watching import WatchingHost
+from actors.hosting.invariants import WatchingHost
 from actors.protocol import Progress
 from actors.whole_files import write_text
 from joins.errors import JoinsimError

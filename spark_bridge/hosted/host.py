@@ -51,7 +51,7 @@ from spark_bridge.hosted.shard import (
     unpack_letters,
 )
 from spark_bridge.hosted.stage import Hosted, HostedQuery, Stage, rehearse
-from spark_bridge.runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
+from spark_bridge.query_runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -173,8 +173,8 @@ def _parcels_in(path: Path) -> Iterator[bytes]:
 def write_results(emitted: Sequence[Any], path: Path, *, pairs: bool) -> None:
     """Write the results among what was *emitted* to *path*; no file where there are none.
 
-    The columns are `spark_bridge.runs.PAIRS`, or `COUNTS`. Actors' reports about themselves are
-    left out. Ids hardly repeat, and fingerprints never: a dictionary and compression would each
+    The columns are `spark_bridge.query_runs.PAIRS`, or `COUNTS`. Actors' reports about themselves
+    are left out. Ids hardly repeat, and fingerprints never: a dictionary and compression would each
     cost more than the rest of writing. So, nearly, would a null mark for each value.
     """
     matched = [_matched(e, pairs=pairs) for e in emitted if isinstance(e, Output)]

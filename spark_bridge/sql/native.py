@@ -29,7 +29,7 @@ from pyspark.sql.window import Window as Over
 from actors.feed import StreamFile
 from joins.batch import Schema
 from joins.queries.query import JoinQuery
-from spark_bridge.runs import (
+from spark_bridge.query_runs import (
     PAIRS,
     EngineRun,
     query_session,

@@ -21,7 +21,7 @@ from joins.batch import Schema
 from joins.errors import DataError
 from joins.queries.query import JoinQuery
 from joins.semijoins.bloom_filter import BloomFilter
-from spark_bridge.runs import EngineRun, query_session, read_streams, run_batch_job
+from spark_bridge.query_runs import EngineRun, query_session, read_streams, run_batch_job
 from spark_bridge.sql.native import expected_pairs
 from spark_bridge.sql.statement import sql_name
 

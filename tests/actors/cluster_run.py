@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 
-from actors.hosting.live.run import LiveRun, LiveSystem
+from actors.hosting.live.live_run import LiveRun, LiveSystem
 from actors.hosting.ray_cluster import ray, ray_cluster
 from actors.hosting.ray_processes import RayProcesses
 from actors.protocol import TIMER, ActorSpec, Progress

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.live.endings import components_of
+from actors.hosting.live.live_run import LiveRun, LiveSystem
 from actors.hosting.live.post import ComponentReport, Measured
-from actors.hosting.live.run import LiveRun, LiveSystem
 from actors.protocol import FEEDBACK, TIMER, Actor, ActorError, ActorSpec, Context, Message
 from tests.actors.meshes import Threads, labels
 from tests.toys import Parcel, Recorder, Sender, Worker

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.hosting import saved_run
+from actors.hosting.live.live_run import LiveSystem
 from actors.hosting.live.post import Measured, moment_ns
 from actors.hosting.live.recovery import RecoveringRun, SnapshotPart, Written, serve
-from actors.hosting.live.run import LiveSystem
 from actors.hosting.mesh import MemberLostError, Mesh
 from actors.hosting.processes import RayUnavailableError
 from actors.protocol import FEEDBACK, ActorSpec

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from actors.hosting.live.endings import Seat
+from actors.hosting.live.live_run import LiveShard, LiveSystem, Tally, from_driver
 from actors.hosting.live.post import Bundle, Clock, Entry, Measured, Recorder, moment_ns
-from actors.hosting.live.run import LiveShard, LiveSystem, Tally, from_driver
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes, RayUnavailableError
 from actors.hosting.saved_run import pause_after

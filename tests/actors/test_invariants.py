@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.hosting.watching import InvariantError, WatchingHost
+from actors.hosting.invariants import InvariantError, WatchingHost
 from actors.protocol import FEEDBACK, START, TIMER, Actor, ActorSpec, Context, Message, Payload
 from tests.netsim.simulate import simulate
 from tests.toys import Recorder, Sender, Worker
