@@ -12,13 +12,12 @@ Run: ``python -m benchmarks.bounds [--mebibytes 128] [--json]``
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from joins.machine.compiling import kernel
 from joins.machine.memory import aligned
 from scenarios.calibration.memory import measure_memory
@@ -59,9 +58,8 @@ def _nanoseconds(work: Callable[[], object], count: int) -> list[float]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--mebibytes", type=int, default=128, help="memory read from (128)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     words = options.mebibytes << 17
     rng = np.random.default_rng(1)

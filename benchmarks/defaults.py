@@ -14,12 +14,11 @@ Run: ``python -m benchmarks.defaults [--works interval ...] [--engines inline li
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 
 from benchmarks.contest import Contender, engines_contest
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.engines.engine import Engine
@@ -81,12 +80,11 @@ def _bare(scenario: str, rows: int, topology: str) -> RunConfig:
 
 def main() -> None:
     """Compare the chosen systems, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--works", nargs="+", choices=list(WORKS), default=list(WORKS))
     parser.add_argument("--topologies", nargs="+", help="of these works; all")
     parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=["inline", "live"])
     parser.add_argument("--turns", type=int, default=3, help="of each size (3)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     results = []
     for work in options.works:

@@ -28,7 +28,7 @@ from typing import Any
 
 from benchmarks.contest import HUGE_PAGES, Contender, engines_contest
 from benchmarks.interval_work import IntervalWork
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.engines.embedded_engines import DuckDB, Polars
@@ -197,12 +197,11 @@ def _interval(work: IntervalWork) -> RunConfig:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the chosen works, and print a table of each."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--works", nargs="+", choices=list(WORKS), default=list(WORKS))
     parser.add_argument("--rows", type=int, default=1_000_000, help="of W1 a stream (1000000)")
     parser.add_argument("--turns", type=int, default=5, help="of each engine (5); in Spark 3")
     parser.add_argument("--quick", action="store_true", help="leave Spark and Flink out")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args(arguments)
     for name in options.works:
         try:

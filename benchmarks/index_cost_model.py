@@ -18,12 +18,11 @@ Run: ``python -m benchmarks.index_cost_model [--most-bits 22] [--profile FILE] [
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.cost_model import MODELLED, predict
 from joins.window_join.registry import IndexName, Making
@@ -54,10 +53,9 @@ class Point:
 
 def main() -> None:
     """Predict, count, measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--most-bits", type=int, default=22, help="largest window 2^BITS (22)")
     parser.add_argument("--profile", type=Path, default="default", help="prices to predict by")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     keep_freed_memory()
     profile = load_profile(options.profile)

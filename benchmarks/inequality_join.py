@@ -13,7 +13,6 @@ Run: ``python -m benchmarks.inequality_join [--turns 5] [--json]``
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Callable
@@ -24,7 +23,7 @@ import pyarrow as pa
 
 from benchmarks.contest import take_turns
 from benchmarks.inequality_work import InequalityWork, NumpyScan, Totals, uniform_work
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from joins.batch import Schema
 from joins.indexes.immutable.one_off import probe_once
 from joins.indexes.index import Ranges
@@ -164,9 +163,8 @@ def _tables(work: InequalityWork) -> list[pa.Table]:
 
 def main() -> None:
     """Measure, verify and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--turns", type=int, default=5, help="of each engine (5)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     keep_freed_memory()
     w2, one_off = uniform_work(), uniform_work(stored=500_000, probes=200)

@@ -20,7 +20,6 @@ Run: ``python -m benchmarks.interval_join [--rows 5000000] [--windflow DIR] [--j
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import tempfile
 import time
@@ -32,7 +31,7 @@ import numpy as np
 
 from benchmarks.cpp import compile_source
 from benchmarks.interval_work import PUBLISHED, IntervalWork, Totals, totals_of_counts
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from joins.batch import Batch, Schema
 from joins.interval_join import IntervalJoin
 from joins.matches import Matches
@@ -184,9 +183,8 @@ def windflow_rates(totals: Totals, rows: int, sources: Path, fastflow: Path) -> 
 
 def main() -> None:
     """Measure, verify and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000, help="of W1 a stream (5000000)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--windflow", type=Path, metavar="DIR", help="WindFlow's sources")
     parser.add_argument("--fastflow", type=Path, metavar="DIR", help="FastFlow's (beside them)")
     options = parser.parse_args()

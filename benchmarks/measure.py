@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 import statistics
@@ -85,6 +86,13 @@ class Result:
         if self.target is None:
             return None
         return self.median >= self.target if self.at_least else self.median <= self.target
+
+
+def command_line(about: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a benchmark's options, with ``--json``; *about* is its docstring."""
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return parser
 
 
 def report(title: str, results: Sequence[Result]) -> None:

@@ -17,7 +17,6 @@ Run: ``python -m benchmarks.panjoin [--window-bits 20] [--repeats 3] [--json]``
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.b_plus_tree_join import band_of, make_keys
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from joins.hashing import mix
 from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
@@ -257,11 +256,10 @@ def measure_memory(tuples: int) -> list[Result]:
 
 def main() -> None:
     """Measure, verify and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--window-bits", type=int, default=20, help="window length 2^BITS (20)")
     parser.add_argument("--tuples", type=int, default=2_000_000, help="tuples timed (2000000)")
     parser.add_argument("--repeats", type=int, default=3, help="timed runs of each (3)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     keep_freed_memory()
     window = 1 << options.window_bits

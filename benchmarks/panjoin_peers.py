@@ -7,7 +7,6 @@ Run: ``python -m benchmarks.panjoin_peers [--window-bits 23] [--selectivity 1] [
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from actors.results import Answers
 from actors.source import Fed, Feeding
 from actors.window_join import Share
 from benchmarks.b_plus_tree_join import KEY_BITS, make_keys
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.indexes.panjoin.subwindow import STRUCTURES
@@ -222,10 +221,9 @@ def _check(name: str, pairs: int, right: int) -> None:
 
 def main() -> None:
     """Measure, verify and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--window-bits", type=int, default=23, help="window length 2^BITS (23)")
     parser.add_argument("--selectivity", type=int, default=1, help="matches in a subwindow (1)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     case = Case(1 << options.window_bits, options.selectivity)
     keys = make_keys(2 * (case.window + max(SLICE, case.window // PES)))

@@ -16,14 +16,13 @@ Run: ``python -m benchmarks.panjoin_splitters [--subwindow-bits 18] [--json]``
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from math import ceil, log2
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from joins.indexes.panjoin.rap_table import RapTable, even_splitters
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
 from scenarios.streams import find_file
@@ -119,9 +118,8 @@ def measure(tuples: int) -> list[Result]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--subwindow-bits", type=int, default=18, help="tuples 2^BITS (18)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     report("panjoin_splitters", measure(1 << options.subwindow_bits))
 

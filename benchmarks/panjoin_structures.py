@@ -13,11 +13,10 @@ Run: ``python -m benchmarks.panjoin_structures [--subwindow-bits 20] [--repeats 
 
 from __future__ import annotations
 
-import argparse
 from functools import cache
 from typing import Any
 
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from scenarios.surveys.subwindow_speed import take
 from scenarios.surveys.survey import SubwindowSpeedSurvey
 
@@ -157,10 +156,9 @@ def measure(tuples: int, repeats: int) -> list[Result]:
 
 def main() -> None:
     """Measure, verify and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--subwindow-bits", type=int, default=20, help="tuples 2^BITS (20)")
     parser.add_argument("--repeats", type=int, default=3, help="timed runs of each (3)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     report("panjoin_structures", measure(1 << options.subwindow_bits, options.repeats))
 

@@ -15,7 +15,6 @@ Run: ``python -m benchmarks.pim_tree [--window-bits 20] [--rounds 5] [--sweep] [
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
 from typing import Any
@@ -23,16 +22,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.b_plus_tree_join import band_of, make_keys
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from joins.indexes.pim_tree.b_chain import Chain
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, PimTree
 from joins.machine.memory import keep_freed_memory
-from joins.window_join.b_plus_join import BPlusTreeJoin
+from joins.window_join.b_plus import BPlusTreeJoin
+from joins.window_join.bw_tree import BwTreeWindows
 from joins.window_join.forest_join import ForestJoin
+from joins.window_join.pim_tree import PimTreeWindows
 from joins.window_join.rows import KernelRows
-from joins.window_join.shared_bw_tree import BwTreeWindows
 from joins.window_join.shared_join import ThreadsJoin
-from joins.window_join.shared_pim_tree import PimTreeWindows
 from joins.window_join.sorted_runs.join import SortedRunsJoin
 from scenarios.calibration.window_joins import band_join, expected_matches
 
@@ -141,11 +140,10 @@ def sweep(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
 
 def main() -> None:
     """Measure, verify and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--window-bits", type=int, default=20, help="window length 2^BITS (20)")
     parser.add_argument("--rounds", type=int, default=5, help="times windows are replaced (5)")
     parser.add_argument("--sweep", action="store_true", help="try parameters of the PIM-Tree")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     keep_freed_memory()
     window = 1 << options.window_bits

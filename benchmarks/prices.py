@@ -24,7 +24,6 @@ Run: ``python -m benchmarks.prices [--profile FILE] [--passes 2] [--quick] [--js
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,9 +31,10 @@ from itertools import combinations
 from pathlib import Path
 from statistics import median
 
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
+from joins.indexes.structures import SEGMENTS
 from joins.indexes.panjoin.subwindow import STRUCTURES
-from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
+from joins.indexes.structures import WINDOW_INDEXES
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step
@@ -70,11 +70,10 @@ Predict = Callable[[Sample], float]
 
 def main() -> None:
     """Measure, compare and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--profile", type=Path, default="default", help="the profile to compare")
     parser.add_argument("--passes", type=int, default=2, help="measure each N times (2)")
     parser.add_argument("--quick", action="store_true", help="at four sizes only")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     keep_freed_memory()
     profile = load_profile(options.profile)

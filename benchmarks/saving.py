@@ -14,7 +14,6 @@ what saving costs there is writing answers.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import time
 from contextlib import ExitStack
@@ -25,7 +24,7 @@ from typing import Any, NamedTuple
 
 import joinsim as js
 from actors.hosting.saved_run import SavedRun
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from scenarios.config import RecoveryConfig
 from scenarios.plan import Plan
 from scenarios.run import simulate
@@ -114,12 +113,11 @@ def _seconds(plan: Plan, *, saved: bool = False) -> float:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_line(__doc__)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument(
         "--seconds", type=int, default=1, help="virtual, for which sources send, a stream"
     )
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     gc.set_threshold(_COLLECT_AFTER)
     report("saving", measure(arguments.turns, arguments.seconds))

@@ -10,10 +10,8 @@ Run: ``python -m benchmarks.stages [--turns 3] [--json]``
 
 from __future__ import annotations
 
-import argparse
-
 from benchmarks.contest import Contender, engines_contest
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from scenarios import scenario_files
 from scenarios.engines.spark_engines import SparkHosted
 
@@ -30,9 +28,8 @@ _WORKS = (
 
 def main() -> None:
     """Measure, compare and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--turns", type=int, default=3, help="how often each is run (3)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     contenders = [
         Contender(name=_ONE, engine=SparkHosted(fold=True)),

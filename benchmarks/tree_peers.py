@@ -15,7 +15,6 @@ Run: ``python -m benchmarks.tree_peers [--window-bits 16 20] [--rounds 5] [--inc
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import tempfile
 from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cpp import compile_source, missing_header
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from benchmarks.pim_tree import make_work, measure, share_pim_tree
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.memory import keep_freed_memory
@@ -133,12 +132,11 @@ def targets(rates: dict[str, list[float]], bits: int) -> list[Result]:
 
 def main() -> None:
     """Measure, verify and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--window-bits", type=int, nargs="+", default=[16, 20], metavar="BITS")
     parser.add_argument("--rounds", type=int, default=5, help="times windows are replaced (5)")
     parser.add_argument("--include", action="append", default=[], metavar="DIR")
     parser.add_argument("--only", action="append", default=[], help="joins whose name has this")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
