@@ -172,6 +172,21 @@ class ActorSpec:
 Wiring = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Actor name to port to the names of the receivers, in the order of their index."""
 
+Channel = tuple[str, str]
+"""Sender and receiver."""
+
+
+def channels(wiring: Wiring) -> list[Channel]:
+    """Return all channels, each once, in the order of wiring."""
+    return list(
+        dict.fromkeys(
+            (sender, receiver)
+            for sender, ports in wiring.items()
+            for receivers in ports.values()
+            for receiver in receivers
+        )
+    )
+
 
 @dataclass(slots=True)
 class Sent:

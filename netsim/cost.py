@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from joins.work import NO_WORK, Step, Work
-from netsim.structure_cost import Memory, StructureCost, are_whole
+from netsim.structure_cost import UNITS, Memory, StructureCost, are_whole
 
 PROFILES = Path(__file__).parent / "profiles"
 
@@ -161,16 +161,7 @@ class CostProfile:
     @property
     def unit_ps(self) -> tuple[int, ...]:
         """What one unit of each counter costs, in the order of `joins.work.COUNTERS`."""
-        return (
-            self.comparison_ps,
-            self.insert_ps,
-            self.move_ps,
-            self.bit_ps,
-            self.copied_byte_ps,
-            self.match_ps,
-            self.atomic_ps,
-            1000,
-        )
+        return (*(getattr(self, unit) for unit in UNITS), 1000)
 
 
 COSTS = tuple(cost.name for cost in fields(CostProfile) if cost.name.endswith("_ps"))

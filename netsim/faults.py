@@ -219,7 +219,8 @@ class LinkState(NamedTuple):
     bandwidth: float = 1.0
 
 
-_SOUND = LinkState()
+SOUND = LinkState()
+"""Nothing is wrong."""
 
 
 class LinkFaults:
@@ -230,7 +231,7 @@ class LinkFaults:
 
     def at(self, now: int) -> LinkState:
         """Return what is wrong at a time."""
-        state = _SOUND
+        state = SOUND
         for fault, spans in self._rows:
             if not spans.active(now):
                 continue

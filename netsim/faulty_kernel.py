@@ -25,9 +25,9 @@ from zlib import crc32
 import networkx as nx
 import numpy as np
 
-from actors.protocol import FEEDBACK, ActorError, Host, Reply, Wiring
+from actors.protocol import FEEDBACK, ActorError, Host, Reply, Wiring, channels
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
-from netsim.faults import ActorFaults, Faults, LinkFaults, LinkState
+from netsim.faults import SOUND, ActorFaults, Faults, LinkFaults
 from netsim.kernel import Channel, Kernel, Letter, Node, SiteState
 from netsim.network import link_between
 from netsim.outcome import Injected, Outcome
@@ -38,8 +38,6 @@ _CONNECTION_BITS = 40
 _FIRST_PRIORITY = -(1 << 62)
 """Frames and timeouts have priorities of their own, before all messages of the same time: by
 connection, then in the order in which the connection made them."""
-
-_SOUND = LinkState()
 
 
 @dataclass(slots=True, eq=False)
@@ -92,7 +90,7 @@ class _Connection:
 
 
 @dataclass(slots=True)
-class _Clock:
+class _WrongClock:
     """The clock of an actor that is wrong: it begins at 0, and does not run backwards."""
 
     faults: ActorFaults
@@ -137,13 +135,12 @@ class FaultyKernel(Kernel):
         self._counts: Counter[str] = self._injected.counts
         self._lost = self._doubled = 0
         self._connections: dict[Channel, _Connection] = {}
-        for sender, ports in wiring.items():
-            for receiver in dict.fromkeys(name for to in ports.values() for name in to):
-                self._connect(sender, receiver, faults, network, placement, seed)
+        for sender, receiver in channels(wiring):
+            self._connect(sender, receiver, faults, network, placement, seed)
         of_actors = {name: faults.on_actor(name) for name in wiring}
         self._of_actor = {name: found for name, found in of_actors.items() if found}
         self._clocks = {
-            name: _Clock(found) for name, found in self._of_actor.items() if found.skews
+            name: _WrongClock(found) for name, found in self._of_actor.items() if found.skews
         }
         self._copies: set[Letter] = set()
         self._host_submit = host.submit
@@ -233,7 +230,7 @@ class FaultyKernel(Kernel):
         """Send a frame as soon as its port is free, subject to the faults at that time."""
         way, counts = frame.way, self._counts
         begins_ns = max(now, way.sender.egress_free_ns)
-        state = way.faults.at(begins_ns) if way.faults else _SOUND
+        state = way.faults.at(begins_ns) if way.faults else SOUND
         bandwidth_bps = way.bandwidth_bps
         if state.bandwidth != 1:
             bandwidth_bps = max(1, int(bandwidth_bps * state.bandwidth))

@@ -30,7 +30,18 @@ from zlib import crc32
 import networkx as nx
 import simpy
 
-from actors.protocol import FEEDBACK, NO_SPAN, START, TIMER, Host, Progress, Reply, Sent, Wiring
+from actors.protocol import (
+    FEEDBACK,
+    NO_SPAN,
+    START,
+    TIMER,
+    Host,
+    Progress,
+    Reply,
+    Sent,
+    Wiring,
+    channels,
+)
 from joins.work import NO_WORK
 from netsim.cost import CostProfile
 from netsim.network import NetworkError, link_between
@@ -277,7 +288,8 @@ class Kernel:
 
         sites = {name: SiteState(data["cores"]) for name, data in network.nodes(data=True)}
         profiles = _profiles_at_sites(placement, network, profile, operators)
-        fed = {receiver for ports in wiring.values() for to in ports.values() for receiver in to}
+        wired = channels(wiring)
+        fed = {receiver for _, receiver in wired}
         self._nodes = {
             name: Node(
                 name=name,
@@ -290,18 +302,17 @@ class Kernel:
             )
             for rank, name in enumerate(wiring)
         }
-        for sender, ports in wiring.items():
-            for receiver in dict.fromkeys(name for to in ports.values() for name in to):
-                if sender == receiver:
-                    raise NetworkError(f"{sender} is wired to itself: use a timer")
-                link = link_between(network, placement[sender], placement[receiver])
-                node = self._nodes[receiver]
-                channel = Channel(node)
-                if link is not None:
-                    draws = [seed, crc32(f"{sender}>{receiver}".encode())]
-                    channel = Channel(node, link.bandwidth_bps, link.latency.sampler(draws))
-                    node.site.foresees &= link.latency.least_ns > 0
-                self._nodes[sender].channels[receiver] = channel
+        for sender, receiver in wired:
+            if sender == receiver:
+                raise NetworkError(f"{sender} is wired to itself: use a timer")
+            link = link_between(network, placement[sender], placement[receiver])
+            node = self._nodes[receiver]
+            channel = Channel(node)
+            if link is not None:
+                draws = [seed, crc32(f"{sender}>{receiver}".encode())]
+                channel = Channel(node, link.bandwidth_bps, link.latency.sampler(draws))
+                node.site.foresees &= link.latency.least_ns > 0
+            self._nodes[sender].channels[receiver] = channel
         self._port_code = {
             name: code for code, name in enumerate(trace_names(wiring)) if code >= len(wiring)
         }

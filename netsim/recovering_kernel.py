@@ -44,6 +44,7 @@ from actors.protocol import (
     RestartingHost,
     Sent,
 )
+from netsim.faults import FOREVER_NS
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel, Letter, Node
 from netsim.network import NetworkError
@@ -58,8 +59,6 @@ STORAGE_BPS = 8_000_000_000
 
 _MOST_ROLLBACKS = 100
 """To one snapshot: after so many the next will not complete either."""
-
-_NEVER_NS = 2**62
 
 _MARKER = "marker"
 _STORED, _RESTORED = TIMER + "snapshot", TIMER + "restore"
@@ -293,7 +292,7 @@ class RecoveringKernel(Kernel):
         except ActorError:
             if not self._lossy:
                 raise
-            self._stop(node, now, until_ns=_NEVER_NS)  # it cannot do without what it has lost
+            self._stop(node, now, until_ns=FOREVER_NS)  # it cannot do without what it has lost
             self._lose(letter, now)
 
     def _cut(self, letter: Letter) -> None:
@@ -467,7 +466,7 @@ class RecoveringKernel(Kernel):
         part = self._parts[node.rank]
         part.starts_ns = max(part.starts_ns, control.end_ns)
         alone = self._guarantee == "none"
-        self._stop(node, now, until_ns=control.end_ns if alone else _NEVER_NS)
+        self._stop(node, now, until_ns=control.end_ns if alone else FOREVER_NS)
         self._at(control.end_ns, self._restart, control)
 
     def _stop(self, node: Node, now: int, until_ns: int) -> None:

@@ -26,10 +26,11 @@ from joins.work import BYTES_COPIED, ELAPSED_NS, INSERTS, MATCHES, Step, Work
 
 _FRACTION_BITS = 4
 """Logarithms are in sixteenths."""
-_UNITS = tuple(
+UNITS = tuple(
     f"{unit}_ps"
     for unit in ("comparison", "insert", "move", "bit", "copied_byte", "match", "atomic")
 )
+"""Prices of a unit of each counter, in the order of `joins.work.COUNTERS` without time itself."""
 
 
 def are_whole(*figures: object) -> bool:
@@ -168,7 +169,7 @@ class StructureCost:
         """
         table = {name: _as_tuples(value) for name, value in values.items()}
         unit_ps = tuple(
-            table.pop(unit, base) for unit, base in zip(_UNITS, base_ps[:ELAPSED_NS], strict=True)
+            table.pop(unit, base) for unit, base in zip(UNITS, base_ps[:ELAPSED_NS], strict=True)
         )
         return cls(unit_ps=unit_ps, **table)
 
@@ -181,7 +182,7 @@ class StructureCost:
         }
         units = {
             unit: ps
-            for unit, ps, base in zip(_UNITS, self.unit_ps, base_ps[:ELAPSED_NS], strict=True)
+            for unit, ps, base in zip(UNITS, self.unit_ps, base_ps[:ELAPSED_NS], strict=True)
             if ps != base
         }
         return values | units

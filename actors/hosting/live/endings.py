@@ -23,8 +23,8 @@ from typing import Any
 import networkx as nx
 
 from actors.hosting.inline import Cell
-from actors.hosting.live.post import Channel, ComponentReport, Parcel, Post, Served
-from actors.protocol import Wiring
+from actors.hosting.live.post import ComponentReport, Parcel, Post, Served
+from actors.protocol import Channel, Wiring, channels
 from joins.state import storable
 
 
@@ -151,18 +151,6 @@ class Component:
             sent |= latest.sent
             received |= latest.received
         return sent == received
-
-
-def channels(wiring: Wiring) -> list[Channel]:
-    """Return all channels, each once, in the order of wiring."""
-    return list(
-        dict.fromkeys(
-            (sender, receiver)
-            for sender, ports in wiring.items()
-            for receivers in ports.values()
-            for receiver in receivers
-        )
-    )
 
 
 def components_of(wiring: Wiring, homes: Mapping[str, int]) -> list[Component]:

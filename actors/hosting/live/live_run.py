@@ -19,10 +19,9 @@ from heapq import heappop, heappush
 from typing import Any
 
 from actors.hosting.inline import Cell
-from actors.hosting.live.endings import Endings, Outlet, Seat, channels, components_of
+from actors.hosting.live.endings import Endings, Outlet, Seat, components_of
 from actors.hosting.live.post import (
     Bundle,
-    Channel,
     Clock,
     Entry,
     Journal,
@@ -35,7 +34,17 @@ from actors.hosting.live.post import (
 from actors.hosting.mesh import Mesh
 from actors.hosting.process_host import peak_bytes
 from actors.hosting.processes import Processes
-from actors.protocol import FEEDBACK, START, TIMER, ActorSpec, Progress, Sent, Wiring
+from actors.protocol import (
+    FEEDBACK,
+    START,
+    TIMER,
+    ActorSpec,
+    Channel,
+    Progress,
+    Sent,
+    Wiring,
+    channels,
+)
 from actors.result_files import Destination, Part, Piece
 from actors.source import NS_PER_S
 from joins.state import array_bytes

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from actors.hosting.mesh import Mesh
-from actors.protocol import NO_SPAN, Reply
+from actors.protocol import NO_SPAN, Channel, Reply
 from actors.serialisation import from_bytes, to_parts
 from joins.state import storable
 from joins.work import NO_WORK, Step, Work
@@ -112,9 +112,6 @@ class Journal(Recorder):
         self._file.write(_LENGTH.pack(sum(map(len, parts))))
         self._file.writelines(parts)
 
-
-Channel = tuple[str, str]
-"""Sender and receiver."""
 
 _FULL_BYTES = 2**18
 _LINGER_NS = 500_000
