@@ -204,6 +204,11 @@ def to_bytes(value: Any) -> bytes:
     return b"".join(to_parts(value))
 
 
+def to_array(value: Any) -> np.ndarray:
+    """Return *value* as bytes in an array, to be a part of another value; raise as `to_bytes`."""
+    return np.frombuffer(to_bytes(value), np.uint8)
+
+
 def from_bytes(data: bytes | bytearray | memoryview) -> Any:
     """Return the value in *data*, arrays as views; they can be written to if *data* can be.
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from actors.protocol import Reply, RestartingHost
-from actors.serialisation import to_bytes
+from actors.serialisation import to_array
 
 _Returned = TypeVar("_Returned")
 
@@ -215,7 +215,7 @@ class JournalHost:
         for name, payload in self._payloads.items():
             kept = self._keep(payload)
             if not isinstance(kept, np.ndarray):
-                kept = np.frombuffer(to_bytes(kept), np.uint8)
+                kept = to_array(kept)
             payloads[name] = kept, list(payload.readers)
         self._saved = _Saved(states=states, payloads=payloads)
         self._log.clear()

@@ -24,7 +24,7 @@ from actors.hosting.inline import Cell
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes
 from actors.protocol import ActorSpec, Reply, Sent, Wiring
-from actors.serialisation import from_bytes, to_bytes
+from actors.serialisation import from_bytes, to_array
 from joins.work import NO_WORK, Step, Work
 
 Handle = int
@@ -261,7 +261,7 @@ class Shard:
         self._cells[actor].restore(None if state is None else state.data)
 
     def _keep(self, _: str, handle: Handle) -> np.ndarray:
-        return np.frombuffer(to_bytes(self._await_payload(handle)[0]), np.uint8)
+        return to_array(self._await_payload(handle)[0])
 
     def _forget(self, *_: Any) -> None:
         # What is still on its way from another process stays unread: it is little.

@@ -48,7 +48,7 @@ from actors.serialisation import (
     from_columns,
     load,
     save,
-    to_bytes,
+    to_array,
     to_columns,
     to_parts,
 )
@@ -484,7 +484,7 @@ class SavingHost:
 
     def _bytes_of(self, payload: _Payload) -> np.ndarray:
         kept = self.host.keep(payload.reader, payload.handle)
-        return kept if isinstance(kept, np.ndarray) else np.frombuffer(to_bytes(kept), np.uint8)
+        return kept if isinstance(kept, np.ndarray) else to_array(kept)
 
 
 def _alive(handles: Iterable[ref[_Handle]]) -> list[_Handle]:

@@ -36,7 +36,7 @@ from actors.hosting.processes import Processes, RayUnavailableError
 from actors.hosting.saved_run import pause_after
 from actors.protocol import Progress
 from actors.results import ResultEpochs
-from actors.serialisation import from_bytes, to_bytes
+from actors.serialisation import from_bytes, to_array
 from actors.source import NS_PER_S
 from joins.state import storable
 
@@ -148,8 +148,7 @@ class RecoveringShard(LiveShard):
             self._cut(snapshot)
         self._unmarked.discard(process)
         if self._state is not None and not self._unmarked:
-            content = to_bytes([self._state, self._under_way])
-            part = SnapshotPart(snapshot, np.frombuffer(content, np.uint8))
+            part = SnapshotPart(snapshot, to_array([self._state, self._under_way]))
             self._mesh.send(self._mesh.driver, part)
             self._state, self._under_way = None, []
 
@@ -160,8 +159,7 @@ class RecoveringShard(LiveShard):
         self._sent.epoch = snapshot
         seats = {name: seat.snapshot() for name, seat in self._seats.items()}
         endings, timers = self._endings.snapshot(), (self._timers, self._timers_set)
-        state = to_bytes([seats, self._outlets, endings, *timers, self._measured])
-        self._state = np.frombuffer(state, np.uint8)
+        self._state = to_array([seats, self._outlets, endings, *timers, self._measured])
         self._unmarked = set(self._others)
         for process in sorted(self._others):
             self._mesh.send(process, snapshot)
