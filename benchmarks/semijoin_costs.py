@@ -33,7 +33,7 @@ from scenarios.graph_run import run_inline
 from scenarios.planning.planner import MeasuredPlan, measured_costs
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
 from topologies.semijoins.costing import estimate_plan
-from topologies.semijoins.random_queries import FIELD_BYTES, QueryValues
+from topologies.semijoins.join_statistics import FIELD_BYTES, QueryValues
 from topologies.topology import Job
 
 _SETTINGS = 40

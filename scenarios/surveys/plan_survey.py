@@ -18,9 +18,8 @@ from netsim.cost import CostProfile
 from scenarios.surveys.executed_plans import Executor
 from scenarios.surveys.survey import LONGER_PERCENT, PlanningSpeedSurvey, PlanSurvey, Surveyed
 from topologies.semijoins.costing import Costing, estimate_plan
-from topologies.semijoins.join_statistics import site_prices
+from topologies.semijoins.join_statistics import QueryValues, random_query, site_prices
 from topologies.semijoins.plans import uniform_plan
-from topologies.semijoins.random_queries import QueryValues, random_query
 from topologies.semijoins.searches import SEARCHES, exhaustive_plan, greedy_plan
 
 _ROUNDING = 1e-9

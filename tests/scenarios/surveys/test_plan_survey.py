@@ -19,9 +19,8 @@ from scenarios.surveys.executed_plans import Executed, Executor
 from scenarios.surveys.plan_survey import query_values
 from scenarios.surveys.survey import PlanSurvey
 from scenarios.surveys.taking import take_survey
-from topologies.semijoins.join_statistics import JoinStatistics
+from topologies.semijoins.join_statistics import JoinStatistics, QueryValues, random_query
 from topologies.semijoins.plans import JoinPlan, uniform_plan
-from topologies.semijoins.random_queries import QueryValues, random_query
 
 
 def small_query() -> JoinStatistics:
