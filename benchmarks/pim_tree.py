@@ -26,12 +26,12 @@ from benchmarks.measure import Result, command_line, report
 from joins.indexes.pim_tree.b_chain import Chain
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, PimTree
 from joins.machine.memory import keep_freed_memory
-from joins.window_join.b_plus import BPlusTreeJoin
-from joins.window_join.bw_tree import BwTreeWindows
+from joins.window_join.b_plus_join import BPlusTreeJoin
 from joins.window_join.forest_join import ForestJoin
-from joins.window_join.pim_tree import PimTreeWindows
 from joins.window_join.rows import KernelRows
+from joins.window_join.shared_bw_tree import BwTreeWindows
 from joins.window_join.shared_join import ThreadsJoin
+from joins.window_join.shared_pim_tree import PimTreeWindows
 from joins.window_join.sorted_runs.join import SortedRunsJoin
 from scenarios.calibration.window_joins import band_join, expected_matches
 

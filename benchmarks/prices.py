@@ -32,9 +32,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.measure import Result, command_line, report
-from joins.indexes.structures import SEGMENTS
 from joins.indexes.panjoin.subwindow import STRUCTURES
-from joins.indexes.structures import WINDOW_INDEXES
+from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step

@@ -27,8 +27,8 @@ from actors.semijoins.site_source import NewTuples
 from joins.batch import Batch
 from joins.queries.windows import Window
 from joins.semijoins.combinations import Combinations, Operand, by_newest
-from joins.semijoins.value_sample import TupleSample
 from joins.semijoins.operand_windows import Horizon, OperandWindow
+from joins.semijoins.value_sample import TupleSample
 from joins.state import Stateful
 from joins.work import Work
 
