@@ -396,8 +396,7 @@ class Scenario:
         ConfigError
             There is no such engine.
         """
-        from scenarios.engines.comparison import compare_engines
-        from scenarios.engines.registry import find_engines
+        from scenarios.engines.comparison import compare_engines, find_engines
 
         chosen = find_engines(engines)
         plan = self.prepare()

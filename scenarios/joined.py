@@ -162,7 +162,7 @@ def _columns(stream: PreparedStream) -> list[str]:
     """Return the columns that can be selected: the source's, and the tuple's own id and time."""
     if isinstance(stream, TableStream):
         return list(dict.fromkeys([*stream.source.schema.names, "ts", "id"]))
-    schema = pq.read_schema(min(stream.path.glob("*.parquet")))
+    schema = pq.read_schema(part_files(stream.path)[0])
     return [name for name in schema.names if name not in _HIDDEN]
 
 
@@ -174,7 +174,7 @@ def _values(stream: PreparedStream, column: str) -> pa.ChunkedArray:
         return (
             pa.chunked_array([np.arange(stream.rows)]) if column == "id" else stream.table[column]
         )
-    values = pq.read_table(sorted(stream.path.glob("*.parquet")), columns=[column])[column]
+    values = pq.read_table(part_files(stream.path), columns=[column])[column]
     if column in stream.codes:
         texts = pq.read_table(stream.path.with_name(codes_file(column))).sort_by("code")["value"]
         return texts.take(values)

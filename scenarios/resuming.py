@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.hosting.saved_run import SavedRun
+from actors.result_files import part_files
 from scenarios.plan import Plan
 from scenarios.run_directory import RESUME, RUN_RECORD, SAVED, UNFINISHED, write_json
 from scenarios.scenario_files import ConfigError
@@ -149,7 +150,7 @@ def fingerprint(stream: PreparedStream) -> str:
             digest.update(name.encode())
             digest.update(stream.table[name].to_numpy().data)
         return digest.hexdigest()
-    for path in sorted(stream.path.glob("*.parquet")):
+    for path in part_files(stream.path):
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()

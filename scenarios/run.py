@@ -37,7 +37,7 @@ from netsim.trace import Trace, pack_row, trace_names
 from scenarios.config import RecoveryConfig, build_network
 from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
-from scenarios.results import LatencyHistogram
+from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
 from scenarios.verdict import Verdict
 from scenarios.verdict.approximation import Approximated, approximated

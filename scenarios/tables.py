@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from actors.feed import ARRIVAL, PLACE
+from actors.result_files import part_files
 from actors.source import NS_PER_S
 from joins.batch import Schema
 from joins.errors import DataError, suggest
@@ -90,7 +91,7 @@ def as_table(value: Any, name: str) -> pa.Table:
         if isinstance(value, TableStream):
             return value.table
         if isinstance(value, PreparedStream):
-            return pq.read_table(sorted(value.path.glob("*.parquet")))
+            return pq.read_table(part_files(value.path))
         if isinstance(value, SyntheticStream):
             return pa.table(value.columns())
         if isinstance(value, np.ndarray) and value.dtype.names:

@@ -18,8 +18,7 @@ from scenarios.advice.candidates import GOALS, Candidate, best_of_topologies, ca
 from scenarios.advice.search import Search, Spent
 from scenarios.advice.statistics import DataStatistics, data_statistics, key_of, with_hot_key
 from scenarios.config import RunConfig, python_call
-from scenarios.engines.comparison import EngineComparison, compare_engines
-from scenarios.engines.registry import find_engines
+from scenarios.engines.comparison import EngineComparison, compare_engines, find_engines
 from scenarios.formatting import (
     NO_VALUE,
     by_reason,

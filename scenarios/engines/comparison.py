@@ -5,22 +5,43 @@ from __future__ import annotations
 import shutil
 import signal
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from actors.whole_files import write_text
-from joins.errors import DataError, OutputError
+from joins.errors import DataError, OutputError, suggest
+from scenarios.engines.embedded_engines import DuckDB, Polars
 from scenarios.engines.engine import Engine, EngineResult
-from scenarios.engines.streams import with_own_streams
+from scenarios.engines.flink_engine import Flink
+from scenarios.engines.joinsim_engines import Inline, Ray
+from scenarios.engines.shared_streams import with_own_streams
+from scenarios.engines.spark_engines import SparkHosted, SparkNative, SparkShipping
 from scenarios.plan import Plan
 from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict.expectation import expected_sums
 from spark_bridge.engines import EngineFailed, Totals
+
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        Inline(),
+        Ray(),
+        SparkHosted(),
+        SparkNative(),
+        SparkShipping("full"),
+        SparkShipping("semijoin"),
+        SparkShipping("bloom"),
+        Flink(),
+        DuckDB(),
+        Polars(),
+    )
+}
+"""The engines there are, by name."""
 
 _STREAMS = "streams"
 IN_THE_CLOCK = (
@@ -30,6 +51,23 @@ IN_THE_CLOCK = (
     "process of its own, on all cores; steady leaves out the first trigger, and needs a second one."
 )
 """What the figures of engines mean, for readers of them."""
+
+
+def find_engines(names: str | Iterable[str]) -> list[Engine]:
+    """Return the engines of a list, which may be one text with commas; ``all`` is all of them.
+
+    Raise :exc:`ConfigError` for an unknown name, with the nearest known one and all others.
+    """
+    listed = names.split(",") if isinstance(names, str) else names
+    wanted = dict.fromkeys(name.strip() for name in listed if name.strip())
+    if list(wanted) == ["all"]:
+        return list(ENGINES.values())
+    if not wanted:
+        raise ConfigError(f"--engines: name some of {', '.join(ENGINES)}, or all")
+    for name in wanted:
+        if name not in ENGINES:
+            raise ConfigError(f"--engines: no engine is called {name!r}: {suggest(name, ENGINES)}")
+    return [ENGINES[name] for name in wanted]
 
 
 @dataclass(kw_only=True)

@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
+from actors.result_files import part_files
 from joins.batch import Schema
 from joins.hashing import mix
 from joins.queries.conditions import Band, Condition
 from joins.queries.query import JoinQuery
-from scenarios.engines import streams
+from scenarios.engines import shared_streams as shared
 from scenarios.engines.engine import EngineResult, PairEngine
-from scenarios.engines.streams import pair_totals
 from scenarios.plan import Plan
 from scenarios.process_pool import peak_bytes, run_alone
 from spark_bridge.engines import EngineFailed, Totals
@@ -102,7 +102,7 @@ class EmbeddedEngine(PairEngine):
         ended_s = time.perf_counter()
         memory_bytes = peak_bytes(os.getpid())
         if out is not None:
-            totals = pair_totals(pq.read_table(out))
+            totals = shared.pair_totals(pq.read_table(out))
         else:
             tables = [_with_mixed_ids(file) for file in files]
             columns = self._matches(engine, joins, tables)
@@ -133,8 +133,8 @@ class EmbeddedEngine(PairEngine):
 
 def _with_mixed_ids(file: StreamFile) -> pa.Table:
     """Return a stream as statements name its columns, with ``mixed``, ``splitmix64(id)``."""
-    tuples = streams.read_whole(file)
-    fields = {streams.column(file.schema, name): values for name, values in tuples.fields.items()}
+    tuples = shared.read_whole(file)
+    fields = {shared.column(file.schema, name): values for name, values in tuples.fields.items()}
     return pa.table({"id": tuples.id, "ts": tuples.ts, **fields, "mixed": mix(tuples.id)})
 
 
@@ -155,7 +155,7 @@ class DuckDB(EmbeddedEngine):
         sides, schemas, windowed = joins.sides, joins.schemas, joins.windowed
         if out is not None:
             pairs = _duckdb_pairs(sides, schemas, windowed=windowed)
-            target = streams.quote(str(out))
+            target = shared.quote(str(out))
             engine.execute(f"COPY ({pairs}) TO {target} (FORMAT parquet)").fetchall()
             return 0
         sources = (duckdb_join(side, schemas, windowed=windowed) for side in sides)
@@ -178,11 +178,11 @@ class DuckDB(EmbeddedEngine):
 
 def _duckdb_table(name: str, file: StreamFile) -> str:
     """Return the statement that loads a prepared stream as the table *name*."""
-    names = (f'"{field.replace(chr(34), chr(34) * 2)}"' for field in streams.columns(file.schema))
+    names = (f'"{field.replace(chr(34), chr(34) * 2)}"' for field in shared.columns(file.schema))
     named = ", ".join(
-        f"{a} AS {b}" for a, b in zip(names, streams.columns(file.schema).values(), strict=True)
+        f"{a} AS {b}" for a, b in zip(names, shared.columns(file.schema).values(), strict=True)
     )
-    paths = ", ".join(streams.quote(str(path)) for path in streams.segments(file))
+    paths = ", ".join(shared.quote(str(path)) for path in part_files(file.directory))
     return f"CREATE TABLE {name} AS SELECT {named} FROM read_parquet([{paths}])"
 
 
@@ -211,7 +211,7 @@ def duckdb_join(side: ProbeSide, schemas: Sequence[Schema], *, windowed: bool = 
     The probing tuples are ``p``, the stored ones ``m``. Not *windowed*, every tuple of one table
     sees every tuple of the other.
     """
-    predicates = streams.predicates(side, schemas)
+    predicates = shared.predicates(side, schemas)
     if not windowed:
         return f"FROM s{side.probing} p, s{side.stored} m WHERE {' AND '.join(predicates)}"
     low = f"{side.at} - {_modulo(side.at, side.slide)} + ({side.below})"
@@ -292,8 +292,8 @@ def _polars_frame(file: StreamFile) -> Any:
     """Return a prepared stream as a lazy frame."""
     import polars as pl
 
-    names = streams.columns(file.schema)
-    return pl.scan_parquet(streams.segments(file)).select(
+    names = shared.columns(file.schema)
+    return pl.scan_parquet(part_files(file.directory)).select(
         pl.col(a).alias(b) for a, b in names.items()
     )
 
@@ -361,8 +361,8 @@ def _fields(condition: Condition, side: ProbeSide, schemas: Sequence[Schema]) ->
     """Return a predicate's fields, probing and stored, in the type that they are compared in."""
     import polars as pl
 
-    probe = pl.col(_P + streams.column(schemas[side.probing], condition.probe_field))
-    stored = pl.col(_M + streams.column(schemas[side.stored], condition.stored_field))
+    probe = pl.col(_P + shared.column(schemas[side.probing], condition.probe_field))
+    stored = pl.col(_M + shared.column(schemas[side.stored], condition.stored_field))
     if condition.dtype == "int64":
         return probe, stored
     return probe.cast(pl.Float64), stored.cast(pl.Float64)

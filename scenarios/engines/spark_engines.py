@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.engines.engine import Engine, EngineResult, PairEngine
-from scenarios.engines.streams import STEP_ROWS
+from scenarios.engines.shared_streams import STEP_ROWS
 from scenarios.plan import Plan
 from scenarios.process_pool import peak_bytes
 from spark_bridge.engines import SparkFailed

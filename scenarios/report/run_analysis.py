@@ -20,7 +20,7 @@ from actors.feed import Feed, StreamData
 from actors.result_files import summary_path
 from actors.source import NS_PER_S
 from netsim.trace import READ_ROWS
-from scenarios.results import LatencyHistogram, Summaries
+from scenarios.result_readers import LatencyHistogram, Summaries
 
 BINS_MAX = 60
 """Time bins over a run: as many as can be distinguished across the width of a page."""

@@ -55,7 +55,8 @@ def require_files(plan: Plan, directory: Path) -> None:
 def check_files(plan: Plan, directory: Path, odd_rows: int) -> CheckResult:
     """Check that there is no other file of results, and that figures are possible.
 
-    *odd_rows* are those of reports that no actor can have sent, see `scenarios.results.Summaries`.
+    *odd_rows* are those of reports that no actor can have sent, see
+    `scenarios.result_readers.Summaries`.
     """
     expected = _results(plan, directory)
     others = set(directory.glob("probes-*")) - expected.keys()

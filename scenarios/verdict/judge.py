@@ -10,7 +10,7 @@ import numpy as np
 
 from netsim.outcome import Outcome, Recovered
 from scenarios.plan import Plan
-from scenarios.results import LatencyHistogram
+from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
 from scenarios.verdict import CheckResult, PairCounts, Verdict
 from scenarios.verdict.expectation import Expectation

@@ -24,7 +24,7 @@ from joins.hashing import mix_rows
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from scenarios.plan import Plan
-from scenarios.results import LatencyHistogram, ListedPairs, Summaries
+from scenarios.result_readers import LatencyHistogram, ListedPairs, Summaries
 from scenarios.verdict import OFFENDERS_NAMED, Offender, PairCounts
 from scenarios.verdict.approximation import kept_tuples
 from scenarios.verdict.expectation import CHUNK_ROWS, Expectation, expected_sums

@@ -12,10 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scenarios.engines import registry
+from scenarios.engines.comparison import ENGINES
 from scenarios.engines.engine import EngineResult
 from scenarios.engines.flink_engine import PYTHON_VARIABLE
-from scenarios.engines.registry import ENGINES
 from scenarios.process_pool import run_alone
 from spark_bridge.engines import EngineFailed, Totals
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
@@ -115,7 +114,7 @@ def test_a_query_that_partial_tuples_cannot_reduce_is_refused(
 def test_an_engine_that_finds_something_else_fails_the_comparison(
     joinsim: Command, prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.ENGINES, "broken", Broken(Totals(1, 2)))
+    monkeypatch.setitem(ENGINES, "broken", Broken(Totals(1, 2)))
     said = joinsim("compare", QUERY, "--data", prepared, "--engines", "inline,broken")
     assert said.code == 1
     assert "DIFFERS" in said.out
@@ -124,7 +123,7 @@ def test_an_engine_that_finds_something_else_fails_the_comparison(
 def test_an_engine_that_fails_loses_no_other(
     joinsim: Command, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.ENGINES, "broken", Broken(EngineFailed("out of paper")))
+    monkeypatch.setitem(ENGINES, "broken", Broken(EngineFailed("out of paper")))
     names = "broken,inline"
     said = joinsim("compare", QUERY, "--data", prepared, "--engines", names, "--out", "o")
     assert said.code == 3
@@ -136,10 +135,10 @@ def test_an_engine_that_fails_loses_no_other(
 def test_an_engine_that_takes_too_long_is_stopped_and_the_others_go_on(
     joinsim: Command, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.ENGINES, "endless", Endless(Totals(), "endless"))
+    monkeypatch.setitem(ENGINES, "endless", Endless(Totals(), "endless"))
     resource_tracker.ensure_running()  # multiprocessing's own process stays
     before = psutil.Process().children()
-    monkeypatch.setitem(registry.ENGINES, "quick", Broken(Totals(1, 2), "quick"))
+    monkeypatch.setitem(ENGINES, "quick", Broken(Totals(1, 2), "quick"))
     said = joinsim(
         "compare", QUERY, "--data", prepared, "--engines", "endless,quick", "--limit", 1,
         "--out", "o",
@@ -156,8 +155,8 @@ def test_an_engine_that_takes_too_long_is_stopped_and_the_others_go_on(
 def test_ctrl_c_loses_no_engine_that_has_run(
     joinsim: Command, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.ENGINES, "quick", Broken(Totals(1, 2), "quick"))
-    monkeypatch.setitem(registry.ENGINES, "broken", Broken(KeyboardInterrupt()))
+    monkeypatch.setitem(ENGINES, "quick", Broken(Totals(1, 2), "quick"))
+    monkeypatch.setitem(ENGINES, "broken", Broken(KeyboardInterrupt()))
     names = "quick,broken,duckdb"
     said = joinsim("compare", QUERY, "--data", prepared, "--engines", names, "--out", "o")
     assert said.code == 3

@@ -29,7 +29,7 @@ from netsim.trace import Trace, trace_names
 from scenarios import scenario_files
 from scenarios.config import RunConfig, build_network
 from scenarios.plan import Plan
-from scenarios.results import LatencyHistogram
+from scenarios.result_readers import LatencyHistogram
 from scenarios.run import Report
 from scenarios.verdict import CheckResult, Offender, Verdict
 from scenarios.wall_clock import WallClock

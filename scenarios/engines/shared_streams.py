@@ -40,11 +40,6 @@ def read_whole(file: StreamData) -> Batch:
     return Batch.concat([Batch.empty(file.schema), *file.batches()])
 
 
-def segments(file: StreamFile) -> list[Path]:
-    """Return the files of a prepared stream, in order."""
-    return sorted(file.directory.glob("*.parquet"))
-
-
 def column(schema: Schema, field: str) -> str:
     """Return what a *field* of a stream is called in all statements."""
     return f"f{list(schema.fields).index(field)}"
