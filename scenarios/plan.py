@@ -80,6 +80,11 @@ class Plan:
         )
 
     @property
+    def rows(self) -> tuple[int, ...]:
+        """Per stream how many of its tuples are read."""
+        return tuple(min(stream.rows, self.config.rows or stream.rows) for stream in self.streams)
+
+    @property
     def stored_files(self) -> tuple[StreamFile, ...]:
         """The files, for engines that read Parquet by themselves.
 

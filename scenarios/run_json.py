@@ -40,10 +40,10 @@ def summary(report: Report) -> dict[str, Any]:
             {
                 "name": stream.name,
                 "path": str(stream.path),
-                "rows": min(stream.rows, config.rows or stream.rows),
+                "rows": rows,
                 "rejected": stream.rejected,
             }
-            for stream in plan.streams
+            for stream, rows in zip(plan.streams, plan.rows, strict=True)
         ],
         "backend": config.backend,
         "clock": config.clock,

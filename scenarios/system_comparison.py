@@ -205,11 +205,7 @@ def run_all(
         results=dict(ranked),
         refused=refused,
         streams=[
-            {
-                "name": stream.name,
-                "path": str(stream.path),
-                "rows": min(stream.rows, first.config.rows or stream.rows),
-            }
-            for stream in first.streams
+            {"name": stream.name, "path": str(stream.path), "rows": rows}
+            for stream, rows in zip(first.streams, first.rows, strict=True)
         ],
     )

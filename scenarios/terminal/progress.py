@@ -76,7 +76,7 @@ class Terminal(Observer):
 
     def compared(self, plan: Plan) -> None:
         """Print the streams that several systems are to join."""
-        show_streams(self.out, plan.streams, plan.config)
+        show_streams(self.out, plan)
 
     def study(self, study: Study) -> None:
         """Print what a study will run."""
@@ -88,7 +88,7 @@ class Terminal(Observer):
 
     def running(self, plan: Plan) -> AbstractContextManager[Line]:
         """Show how far the run is."""
-        total = sum(min(s.rows, plan.config.rows or s.rows) for s in plan.streams)
+        total = sum(plan.rows)
         if self._watch and plan.config.clock == "virtual":
             return watching(self._stderr, plan, total)
         doing = "running live" if plan.config.clock == "live" else "simulating"

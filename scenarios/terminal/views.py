@@ -95,7 +95,7 @@ def show_plan(out: Console, plan: Plan) -> None:
         )
     )
     print_wrapped(out, "  " + " ".join(str(plan.query).split()), "dim")
-    show_streams(out, plan.streams, config)
+    show_streams(out, plan)
     for title, values in (
         ("parameters", format_values(plan.parameters)),
         ("feeding", format_values(config.feeding)),
@@ -113,10 +113,9 @@ def show_plan(out: Console, plan: Plan) -> None:
         print_wrapped(out, f"  warning: {warning}", "yellow")
 
 
-def show_streams(out: Console, streams: Sequence[PreparedStream], config: RunConfig) -> None:
+def show_streams(out: Console, plan: Plan) -> None:
     """Print what is read of each stream, its times, and what was decided about its rows."""
-    for stream in streams:
-        rows = min(stream.rows, config.rows or stream.rows)
+    for stream, rows in zip(plan.streams, plan.rows, strict=True):
         print_wrapped(
             out,
             f"  stream {stream.name}: {rows:,} of {stream.rows:,} tuples, "
