@@ -22,152 +22,91 @@ is needed: Ray, Spark and numba are loaded by the calls that use them.
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
+from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from actors.hosting.processes import RayUnavailableError
-    from actors.hosting.ray_cluster import ray_cluster
-    from joins.errors import DataError, JoinsimError, OutputError
-    from joins.queries.query import QueryError
-    from joinsim import checks
-    from joinsim._calibration import Calibration, calibrate
-    from joinsim._calls import advise, compare, compare_engines, plan, resume, run, sweep
-    from joinsim._catalog import (
-        TopologyInfo,
-        draw,
-        scenario,
-        scenarios,
-        schema,
-        show,
-        topologies,
-    )
-    from joinsim._fuzzing import Replayed, fuzz, replay
-    from joinsim._listing import search
-    from joinsim._outcomes import (
-        Advice,
-        Comparison,
-        EngineComparison,
-        Reproduction,
-        Run,
-        StudyRun,
-        report,
-    )
-    from joinsim._reproduction import claims, reproduce
-    from joinsim._scenario import Scenario
-    from joinsim._starter import new_topology
-    from joinsim._streams import prepare, synthetic
-    from netsim.network import NetworkError
-    from scenarios.scenario_files import ConfigError
-    from scenarios.trace_difference import Difference, diff
-    from scenarios.worlds.fuzzing import Fuzzed
-    from spark_bridge.engines import EngineUnavailable
-    from topologies.topology import Topology, TopologyError
+if TYPE_CHECKING:  # and `_find_homes` reads them: so each public name is written once
+    from actors.hosting.processes import RayUnavailableError as RayUnavailableError
+    from actors.hosting.ray_cluster import ray_cluster as ray_cluster
+    from joins.errors import DataError as DataError
+    from joins.errors import JoinsimError as JoinsimError
+    from joins.errors import OutputError as OutputError
+    from joins.queries.query import QueryError as QueryError
+    from joinsim import checks as checks
+    from joinsim._calibration import Calibration as Calibration
+    from joinsim._calibration import calibrate as calibrate
+    from joinsim._calls import advise as advise
+    from joinsim._calls import compare as compare
+    from joinsim._calls import compare_engines as compare_engines
+    from joinsim._calls import plan as plan
+    from joinsim._calls import resume as resume
+    from joinsim._calls import run as run
+    from joinsim._calls import sweep as sweep
+    from joinsim._catalog import TopologyInfo as TopologyInfo
+    from joinsim._catalog import draw as draw
+    from joinsim._catalog import scenario as scenario
+    from joinsim._catalog import scenarios as scenarios
+    from joinsim._catalog import schema as schema
+    from joinsim._catalog import show as show
+    from joinsim._catalog import topologies as topologies
+    from joinsim._fuzzing import Replayed as Replayed
+    from joinsim._fuzzing import fuzz as fuzz
+    from joinsim._fuzzing import replay as replay
+    from joinsim._listing import search as search
+    from joinsim._outcomes import Advice as Advice
+    from joinsim._outcomes import Comparison as Comparison
+    from joinsim._outcomes import EngineComparison as EngineComparison
+    from joinsim._outcomes import Reproduction as Reproduction
+    from joinsim._outcomes import Run as Run
+    from joinsim._outcomes import StudyRun as StudyRun
+    from joinsim._outcomes import report as report
+    from joinsim._reproduction import claims as claims
+    from joinsim._reproduction import reproduce as reproduce
+    from joinsim._scenario import Scenario as Scenario
+    from joinsim._starter import new_topology as new_topology
+    from joinsim._streams import prepare as prepare
+    from joinsim._streams import synthetic as synthetic
+    from netsim.network import NetworkError as NetworkError
+    from scenarios.scenario_files import ConfigError as ConfigError
+    from scenarios.trace_difference import Difference as Difference
+    from scenarios.trace_difference import diff as diff
+    from scenarios.worlds.fuzzing import Fuzzed as Fuzzed
+    from spark_bridge.engines import EngineUnavailable as EngineUnavailable
+    from topologies.topology import Topology as Topology
+    from topologies.topology import TopologyError as TopologyError
 
-_HOMES = {
-    "joins.errors": ("DataError", "JoinsimError", "OutputError"),
-    "joins.queries.query": ("QueryError",),
-    "actors.hosting.processes": ("RayUnavailableError",),
-    "actors.hosting.ray_cluster": ("ray_cluster",),
-    "netsim.network": ("NetworkError",),
-    "topologies.topology": ("Topology", "TopologyError"),
-    "spark_bridge.engines": ("EngineUnavailable",),
-    "scenarios.scenario_files": ("ConfigError",),
-    "scenarios.trace_difference": ("Difference", "diff"),
-    "scenarios.worlds.fuzzing": ("Fuzzed",),
-    "joinsim._catalog": (
-        "TopologyInfo",
-        "draw",
-        "scenario",
-        "scenarios",
-        "schema",
-        "show",
-        "topologies",
-    ),
-    "joinsim._listing": ("search",),
-    "joinsim._starter": ("new_topology",),
-    "joinsim._outcomes": (
-        "Advice",
-        "Comparison",
-        "EngineComparison",
-        "Reproduction",
-        "Run",
-        "StudyRun",
-        "report",
-    ),
-    "joinsim._fuzzing": ("Replayed", "fuzz", "replay"),
-    "joinsim._reproduction": ("claims", "reproduce"),
-    "joinsim._calls": ("advise", "compare", "compare_engines", "plan", "resume", "run", "sweep"),
-    "joinsim._scenario": ("Scenario",),
-    "joinsim._calibration": ("Calibration", "calibrate"),
-    "joinsim._streams": ("prepare", "synthetic"),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = [
-    "Advice",
-    "Calibration",
-    "Comparison",
-    "ConfigError",
-    "DataError",
-    "Difference",
-    "EngineComparison",
-    "EngineUnavailable",
-    "Fuzzed",
-    "JoinsimError",
-    "NetworkError",
-    "OutputError",
-    "QueryError",
-    "RayUnavailableError",
-    "Replayed",
-    "Reproduction",
-    "Run",
-    "Scenario",
-    "StudyRun",
-    "Topology",
-    "TopologyError",
-    "TopologyInfo",
-    "advise",
-    "calibrate",
-    "checks",
-    "claims",
-    "compare",
-    "compare_engines",
-    "diff",
-    "draw",
-    "fuzz",
-    "new_topology",
-    "plan",
-    "prepare",
-    "ray_cluster",
-    "replay",
-    "report",
-    "reproduce",
-    "resume",
-    "run",
-    "scenario",
-    "scenarios",
-    "schema",
-    "search",
-    "show",
-    "sweep",
-    "synthetic",
-    "topologies",
-]
+def _find_homes() -> dict[str, str]:
+    """Return each public name and the module that it comes from, by the imports above."""
+    source = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    (imports,) = (node for node in source.body if isinstance(node, ast.If))
+    return {
+        alias.name: node.module
+        for node in imports.body
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        for alias in node.names
+    }
+
+
+_HOMES = _find_homes()
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    if name == "checks":
-        return import_module("joinsim.checks")
     if name == "__version__":
         from importlib.metadata import version
 
         return version("joinsim")
-    if name not in _HOME:
+    if name not in _HOMES:
         raise AttributeError(f"module 'joinsim' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    home = _HOMES[name]
+    if home == __name__:
+        return import_module(f"{home}.{name}")
+    value = getattr(import_module(home), name)
     if isinstance(value, FunctionType):
         from joinsim._arguments import check_arguments
 
