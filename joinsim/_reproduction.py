@@ -81,7 +81,7 @@ def reproduce(
     with shared_directory(directory, RECORD):
         result = _Reproduction(paper=paper, scale=scale, studies=())
         result.write_json(directory, replay)
-        for study in _run_studies(scenarios, directory, fresh):
+        for study in _run_studies(scenarios, directory, fresh=fresh):
             result = replace(result, studies=(*result.studies, study))
             result.write_json(directory, replay)
         return Reproduction(result, directory, replay).write()
@@ -131,7 +131,9 @@ def claims(
     return [record["paper"] for record in records]
 
 
-def _run_studies(scenarios: list[Scenario], directory: Path, fresh: bool) -> Iterator[Reproduced]:
+def _run_studies(
+    scenarios: list[Scenario], directory: Path, *, fresh: bool
+) -> Iterator[Reproduced]:
     """Run, or read, one study after the other; one that fails does not stop the others."""
     for scenario in scenarios:
         name, observer = str(scenario.source), scenario.observer
@@ -139,7 +141,7 @@ def _run_studies(scenarios: list[Scenario], directory: Path, fresh: bool) -> Ite
         title, figure = scenario.base.title, scenario.base.figure or ""
         findings, failure = None, ""
         try:
-            findings = _run_study(scenario, directory / name, replay, fresh)
+            findings = _run_study(scenario, directory / name, replay, fresh=fresh)
         except JoinsimError as error:
             failure = str(error)
         except Exception as error:  # a fault of ours
@@ -158,7 +160,7 @@ def _run_studies(scenarios: list[Scenario], directory: Path, fresh: bool) -> Ite
         )
 
 
-def _run_study(scenario: Scenario, directory: Path, replay: str, fresh: bool) -> Findings:
+def _run_study(scenario: Scenario, directory: Path, replay: str, *, fresh: bool) -> Findings:
     """Return what a study came to: as *directory* has it, or as it is run now."""
     study = scenario.study
     assert study is not None  # by its name

@@ -20,7 +20,7 @@ from typing import Any
 from actors.hosting.saved_run import SavedRun
 from actors.result_files import part_files
 from scenarios.plan import Plan
-from scenarios.run_directory import RESUME, RUN_RECORD, SAVED, UNFINISHED, write_json
+from scenarios.run_directory import RESUME, RUN_RECORD, SAVED, UNFINISHED, read_json, write_json
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream, load_stream
@@ -115,7 +115,7 @@ def read_interrupted(directory: Path) -> Interrupted:
     if not (directory / RESUME).is_file():
         raise ConfigError(f"{directory}: {_why_not(directory)}")
     try:
-        about = json.loads((directory / RESUME).read_text(encoding="utf-8"))
+        about = read_json(directory / RESUME)
         made_by = about.pop("joinsim")
         about |= {name: tuple(about[name]) for name in ("folders", "fingerprints")}
         interrupted = Interrupted(directory=directory, **about)

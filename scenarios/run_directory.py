@@ -97,9 +97,22 @@ def shared_directory(directory: Path, mark: str) -> Iterator[None]:
         yield
 
 
+def json_text(value: Mapping[str, Any]) -> str:
+    """Return *value* as JSON for files and for stdout: indented, letters as they are."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write *value* to *path*, whole, over what was there before."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, json_text(value))
+
+
+def read_json(path: Path) -> Any:
+    """Return what `write_json` wrote to *path*.
+
+    Raise :exc:`OSError` where it cannot be read, and :exc:`ValueError` where it is no JSON.
+    """
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 @contextmanager

@@ -8,7 +8,6 @@ side by side in processes, and each only once: what an earlier sweep ran is read
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
@@ -33,7 +32,7 @@ from scenarios.measures import Parts, record
 from scenarios.plan import Prepare, bound_query, make_plan
 from scenarios.process_pool import process_pool
 from scenarios.run import Report, execute
-from scenarios.run_directory import POINTS, write_json
+from scenarios.run_directory import POINTS, read_json, write_json
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.findings import Findings, check_measures, check_memory, survey_result
 from scenarios.study.inputs import digest_inputs, digest_runs
@@ -373,7 +372,7 @@ class _PointRun:
     def stored(self) -> RunResult | None:
         """Return what an earlier run of the same came to; None where there was none."""
         try:
-            written = json.loads((self.directory / _STORED).read_text(encoding="utf-8"))
+            written = read_json(self.directory / _STORED)
         except (OSError, ValueError):
             return None
         return RunResult(config=self.point.config, **written)

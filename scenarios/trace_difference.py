@@ -7,7 +7,6 @@ at a time.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
@@ -22,7 +21,7 @@ from pydantic import NonNegativeInt
 
 from joins.errors import DataError
 from netsim.trace import COLUMNS, READ_ROWS
-from scenarios.run_directory import RUN_RECORD, TRACE
+from scenarios.run_directory import RUN_RECORD, TRACE, read_json
 
 AROUND = 10
 """Rows that are shown before and after the first that differs."""
@@ -171,7 +170,7 @@ def _different_settings(run_a: Path, run_b: Path) -> tuple[tuple[str, Any, Any],
 def _settings(run: Path) -> dict[str, Any]:
     """Return a run's configuration, sections flattened to dotted keys."""
     try:
-        written = json.loads((run / RUN_RECORD).read_text(encoding="utf-8"))
+        written = read_json(run / RUN_RECORD)
     except (OSError, ValueError):
         return {}
     return dict(_flat("", written.get("configuration", {})))

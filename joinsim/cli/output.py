@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from contextvars import ContextVar
 from pathlib import Path
@@ -66,4 +65,6 @@ def draw_figure(figure: Path | None, finished: Any, terminal: Terminal) -> None:
 
 def print_json(value: dict[str, Any]) -> None:
     """Print *value* as the one JSON object on stdout."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    from scenarios.run_directory import json_text
+
+    print(json_text(value), end="")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -283,11 +282,10 @@ def schema(
     In the first line of a TOML file, "#:schema joinsim.schema.json" names it.
     """
     import joinsim
-    from actors.whole_files import write_text
+    from scenarios.run_directory import write_json
 
-    text = json.dumps(joinsim.schema(), indent=2, ensure_ascii=False) + "\n"
     if out is None:
-        print(text, end="")
+        print_json(joinsim.schema())
         return
-    write_text(out, text)
+    write_json(out, joinsim.schema())
     typer.echo(f"wrote {out}")
