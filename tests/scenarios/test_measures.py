@@ -1,0 +1,108 @@
+"""Figures of a run that are read from its trace, worked out by hand."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from scenarios.measures import PARTS, Pace, window_lag
+
+
+def trace(names: tuple[str, ...], *rows: tuple[object, ...]) -> pa.Table:
+    """Return a trace that has the columns *names* alone."""
+    return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
+
+PACE = ("receiver", "last", "done_ns")
+PACE_ROLES = {"source": "source", "machine": "machine", "sink": "sink"}
+
+
+def test_a_message_spreads_its_arrivals_evenly_over_the_time_that_it_took():
+    journal = trace(PACE, ("machine", 9, 1_000), ("machine", 19, 6_000))
+    pace = list(Pace(journal, PACE_ROLES).over_parts(20).values())
+    assert len(pace) == PARTS  # one arrival each
+    assert pace[:10] == pytest.approx([1e9 / 100] * 10)
+    assert pace[10:] == pytest.approx([1e9 / 500] * 10)
+
+
+def test_an_arrival_is_done_when_the_last_to_hear_of_it_or_of_one_before_is():
+    journal = trace(
+        PACE,
+        ("source", 9, 9_000),  # what the source is up to says nothing
+        ("machine", 9, 400),
+        ("sink", 9, 1_000),
+        ("machine", 14, 700),  # done before those before it: takes no time
+        ("sink", -1, 8_000),  # is about no arrivals
+        ("machine", 19, 2_000),
+    )
+    pace = Pace(journal, PACE_ROLES).over_parts(20)
+    assert pace["10"] == pytest.approx(1e9 / 100)
+    assert pace["11"] is None
+    assert pace["15"] is None
+    assert pace["16"] == pytest.approx(1e9 / 200)
+
+
+def test_the_parts_add_up_to_the_whole():
+    journal = trace(PACE, ("machine", 12, 500), ("machine", 40, 600), ("sink", 99, 3_000))
+    pace = Pace(journal, PACE_ROLES).over_parts(100)
+    seconds = sum(100 / PARTS / tps for tps in pace.values() if tps)
+    assert seconds == pytest.approx(3e-6)
+
+
+def test_the_fastest_part_is_one_that_is_measured_whole():
+    journal = trace(PACE, ("machine", 9, 1_000), ("machine", 14, 6_000), ("machine", 19, 7_000))
+    pace = Pace(journal, PACE_ROLES)
+    assert pace.fastest(20, 0, 20) == pytest.approx(1e9 / 100)
+    assert pace.fastest(20, 10, 20) == pytest.approx(1e9 / 200)
+    assert pace.fastest(20, 10, 15) == pytest.approx(1e9 / 1_000)
+    assert pace.fastest(40, 1, 3) is None, "parts of two arrivals, none of them in 1 to 3"
+
+
+def test_a_run_without_arrivals_has_no_pace():
+    journal = trace(PACE, ("source", -1, 5))
+    assert set(Pace(journal, PACE_ROLES).over_parts(0).values()) == {None}
+
+
+def test_throughput_of_some_arrivals_leaves_out_those_before_and_after():
+    journal = trace(PACE, ("machine", 9, 1_000), ("machine", 19, 6_000), ("sink", 29, 6_500))
+    pace = Pace(journal, PACE_ROLES)
+    assert pace.tps(10, 20) == pytest.approx(10 / 5e-6)
+    assert pace.tps(10, 30) == pytest.approx(20 / 5.5e-6)
+    assert pace.tps(20, 1_000) == pytest.approx(10 / 0.5e-6)  # there are thirty
+    assert Pace(trace(PACE, ("source", -1, 5)), PACE_ROLES).tps(0, 10) is None
+
+
+# By how many tuples the counts of PO-Join PEs are behind.
+
+LAG = ("sender", "receiver", "last", "arrived_ns")
+LAG_ROLES = {
+    "router": "router",
+    "permutation.0": "permutation",
+    "po_join.0": "po_join",
+    "po_join.1": "po_join",
+}
+
+
+def test_tuples_after_the_last_count_are_what_a_pe_is_behind():
+    journal = trace(
+        LAG,
+        ("router", "po_join.1", 9, 10),  # before any count: says nothing
+        ("permutation.0", "po_join.1", 9, 20),
+        ("router", "po_join.1", 19, 30),  # 10 behind
+        ("permutation.0", "po_join.0", 29, 35),  # sent to another PE
+        ("router", "po_join.1", 29, 40),  # 20 behind
+        ("permutation.0", "po_join.1", 29, 45),
+        ("permutation.0", "po_join.1", -1, 46),  # speaks of no tuples
+        ("router", "po_join.1", 29, 50),  # level
+        ("router", "po_join.0", 500, 50),  # the first PE is left out
+    )
+    assert window_lag(journal, LAG_ROLES) == pytest.approx((10 + 20 + 0) / 3)
+
+
+def test_a_count_from_a_pe_that_is_ahead_is_behind_by_nothing():
+    journal = trace(LAG, ("permutation.0", "po_join.1", 99, 1), ("router", "po_join.1", 9, 2))
+    assert window_lag(journal, LAG_ROLES) == 0
+
+
+def test_without_counts_there_is_no_lag():
+    assert window_lag(trace(LAG, ("router", "po_join.1", 9, 1)), LAG_ROLES) is None
