@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import NonNegativeInt, PositiveInt
 
+from scenarios.config import MAX_SEED
 from scenarios.observer import SILENT, Observer
 from scenarios.run_directory import RUNS
 from scenarios.scenario_files import ConfigError
@@ -65,8 +66,8 @@ def fuzz(
     >>> fuzzed.worlds, fuzzed.failures
     (4, [])
     """
-    if seed >= 2**32:
-        raise ConfigError(f"seed = {seed}: 0 to {2**32 - 1} is allowed")
+    if seed > MAX_SEED:
+        raise ConfigError(f"seed = {seed}: 0 to {MAX_SEED} is allowed")
     folder = RUNS / _FOLDER if out is None else Path(out)
     with observer.points(worlds) as line:
 

@@ -42,7 +42,7 @@ from topologies.quantities import BitsPerSecond, Nanoseconds
 from topologies.topology import SinkPlace
 
 SCALES = ("smoke", "laptop", "paper")
-_MAX_SEED = 2**32 - 1
+MAX_SEED = 2**32 - 1
 
 Count = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
@@ -358,7 +358,7 @@ class RunConfig(Section):
     backend: Literal["inline", "ray"] = "inline"
     clock: Literal["virtual", "live"] = "virtual"
     processes: Processes = 2
-    seed: int = Field(default=1, ge=0, le=_MAX_SEED)
+    seed: int = Field(default=1, ge=0, le=MAX_SEED)
     pairs: bool = False
     silence: Nanoseconds = Field(default=60_000_000_000, ge=3_000_000_000)
     encrypt: bool = False

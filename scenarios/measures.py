@@ -277,7 +277,7 @@ class Pace:
     """
 
     def __init__(self, trace: pa.Table, roles: Mapping[str, str]) -> None:
-        receiver = np.array(trace["receiver"].to_pylist(), dtype=object)
+        receiver = _names(trace["receiver"])
         last, done_ns = trace["last"].to_numpy(), trace["done_ns"].to_numpy()
         source = [name for name, role in roles.items() if role == "source"]
         about = np.flatnonzero((last >= 0) & ~np.isin(receiver, source))
@@ -337,7 +337,7 @@ def window_lag(trace: pa.Table, roles: Mapping[str, str]) -> float | None:
     The first PE is left out, as in the paper; so is the time before a first count has come. None
     for a system whose PEs receive no counts.
     """
-    sender, receiver = (np.array(trace[name].to_pylist()) for name in ("sender", "receiver"))
+    sender, receiver = _names(trace["sender"]), _names(trace["receiver"])
     last, arrived_ns = (trace[name].to_numpy() for name in ("last", "arrived_ns"))
     sent_by = np.array([roles[name] for name in sender])
     pes = [name for name, role in roles.items() if role == _PES]

@@ -72,10 +72,10 @@ def run_alone(work: Callable[..., T], *arguments: object) -> tuple[T, int]:
 
 
 def _with_peak_bytes(work: Callable[..., T], arguments: tuple[object, ...]) -> tuple[T, int]:
-    return work(*arguments), peak_bytes(os.getpid())
+    return work(*arguments), tree_peak_bytes(os.getpid())
 
 
-def peak_bytes(process: int) -> int:
+def tree_peak_bytes(process: int) -> int:
     """Return the peak resident bytes of *process* and its living descendants, added up."""
     folder = Path("/proc") / str(process)
     try:
@@ -84,4 +84,5 @@ def peak_bytes(process: int) -> int:
     except OSError:  # it ended meanwhile
         return 0
     peak = next((line for line in status.splitlines() if line.startswith("VmHWM")), "VmHWM: 0")
-    return int(peak.split()[1]) * 1024 + sum(peak_bytes(int(c)) for c in " ".join(children).split())
+    below = (tree_peak_bytes(int(child)) for child in " ".join(children).split())
+    return int(peak.split()[1]) * 1024 + sum(below)

@@ -29,7 +29,7 @@ from joins.queries.query import JoinQuery
 from scenarios.engines import shared_streams as shared
 from scenarios.engines.engine import EngineResult, PairEngine
 from scenarios.plan import Plan
-from scenarios.process_pool import peak_bytes, run_alone
+from scenarios.process_pool import run_alone, tree_peak_bytes
 from spark_bridge.engines import EngineFailed, Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 
@@ -100,7 +100,7 @@ class EmbeddedEngine(PairEngine):
         started_s = time.perf_counter()
         counted = self._evaluate(engine, joins, out)
         ended_s = time.perf_counter()
-        memory_bytes = peak_bytes(os.getpid())
+        memory_bytes = tree_peak_bytes(os.getpid())
         if out is not None:
             totals = shared.pair_totals(pq.read_table(out))
         else:

@@ -32,7 +32,7 @@ from scenarios.engines import flink_job
 from scenarios.engines import shared_streams as shared
 from scenarios.engines.engine import EngineResult, PairEngine
 from scenarios.plan import Plan
-from scenarios.process_pool import peak_bytes
+from scenarios.process_pool import tree_peak_bytes
 from scenarios.streams import REPOSITORY
 from spark_bridge.engines import EngineFailed, Totals
 from spark_bridge.session import find_java
@@ -245,7 +245,7 @@ def _run_job(job: dict[str, Any], log: Path) -> tuple[dict[str, Any], int]:
                 process.stdin.write(json.dumps(job) + "\n")
                 process.stdin.flush()
             answer = next((line for line in process.stdout if line.startswith("{")), None)
-            memory_bytes = peak_bytes(process.pid)
+            memory_bytes = tree_peak_bytes(process.pid)
             with suppress(BrokenPipeError):
                 process.stdin.close()
         except BaseException:

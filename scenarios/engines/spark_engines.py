@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scenarios.engines.engine import Engine, EngineResult, PairEngine
 from scenarios.engines.shared_streams import STEP_ROWS
 from scenarios.plan import Plan
-from scenarios.process_pool import peak_bytes
+from scenarios.process_pool import tree_peak_bytes
 from spark_bridge.engines import SparkFailed
 from spark_bridge.session import SessionOptions, spark_session
 from topologies.semijoin import with_tuple_bytes
@@ -174,6 +174,6 @@ def _measured(
             wall_seconds=run.wall_seconds,
             steady_tps=run.steady_tps,
             shuffled_bytes=run.shuffled_bytes,
-            memory_bytes=peak_bytes(process_id(spark)),
+            memory_bytes=tree_peak_bytes(process_id(spark)),
             note=note,
         )

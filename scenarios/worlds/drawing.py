@@ -27,6 +27,7 @@ from joins.queries.query import JoinQuery, QueryError
 from netsim.network import PRESETS
 from netsim.recovering_kernel import Guarantee
 from scenarios.choice import refusal
+from scenarios.config import MAX_SEED
 from scenarios.worlds.world import World, WorldStream
 from topologies import Topology, find_topology
 from topologies.quantities import Duration, Extent
@@ -69,7 +70,6 @@ _MOMENTS_NS = 10**8
 are drawn by order of magnitude, for worlds take from microseconds to seconds of virtual time."""
 
 _RATE_TPS_MAX = 10**7
-_SEED_END = 2**32
 
 # Few distinct values, so that ties are everywhere; some are whole, as y is, and some are such that
 # 0.1 steps never hit them exactly.
@@ -148,7 +148,7 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
         feeding=feeding,
         faults=faults,
         sink=_one_of(rng, ["partitioned", "single"]),
-        seed=_between(rng, 0, _SEED_END - 1),
+        seed=_between(rng, 0, MAX_SEED),
         segment_rows=_between(rng, 1, _SEGMENT_ROWS_MAX) if _maybe(rng, _IN_FILES) else None,
     )
 

@@ -19,7 +19,7 @@ from actors.feed import StreamData, StreamFile, StreamTable
 from actors.hosting.inline import InlineHost
 from joins.batch import Schema
 from joins.queries.parser import parse_query
-from scenarios.config import build_network
+from scenarios.config import MAX_SEED, build_network
 from scenarios.engines.shared_streams import write_segments
 from scenarios.plan import Plan, make_parameters
 from scenarios.run import InlineHosting, Report, execute
@@ -93,7 +93,7 @@ class World:
     faults: list[dict[str, Any]] = Field(default_factory=list)
     recovery: dict[str, Any] = Field(default_factory=dict)
     sink: SinkPlace = "partitioned"
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 1
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 1
     segment_rows: Annotated[int, Field(ge=1)] | None = None
 
     @property
