@@ -291,12 +291,13 @@ class Scenario:
             ranges.append(replace(one, values=tuple(map(name, one.values))))
         if isinstance(over, Mapping):
             over = {one.key: list(one.values) for one in ranges}
+        search = check_search(find)
         study = sweep_study(
             self.config,
             ranges,
             seeds=seeds,
             measures=measures,
-            search=check_search(find),
+            search=search,
             scale=self.scale,
         )
         folder = None
@@ -314,7 +315,7 @@ class Scenario:
                         study,
                         prepare,
                         directory,
-                        search=find is not None,
+                        search=search,
                         processes=processes,
                         fresh=fresh,
                         on_point=line.on_point,

@@ -21,15 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from actors.source import Feeding
 from joins.errors import suggest
 from joins.queries.parser import parse_query
 from joins.threads import usable_cores
-from scenarios.choice import AUTO, choose
+from scenarios.choice import AUTO
 from scenarios.config import FeedingConfig, NetworkConfig, RunConfig
 from scenarios.many_runs import RunResult, run_one_of_many
 from scenarios.measures import Parts, record
-from scenarios.plan import Prepare, bound_query, make_plan
+from scenarios.plan import Prepare, make_plan, topology_of
 from scenarios.process_pool import process_pool
 from scenarios.run import Report, execute
 from scenarios.run_directory import POINTS, read_json, write_json
@@ -246,8 +245,7 @@ def sweep_study(
         swept = next((one.values[0] for one in ranges if one.key == "topology"), None)
         lengths = next((one.values for one in ranges if one.key == "window"), ())
         bound = change(base, settings_of(base, "window", lengths[0])) if lengths else base
-        query = bound_query(bound.query, bound.bind)
-        name = swept or choose(query, Feeding(), base.parameters).name
+        name = swept or topology_of(bound).name
         base = change(base, {"topology": name, "parameters": base.parameters})
     if search and {"rate_tps", "feeding.rate_tps"}.intersection(keys):
         raise ConfigError("--find sustainable searches for the rate: leave it out of --over")

@@ -14,6 +14,7 @@ import pytest
 
 import joinsim as js
 from scenarios import sweep
+from scenarios.plan import topology_of
 from scenarios.scenario_files import ConfigError, build
 from scenarios.study import findings
 from scenarios.sweep import Range, settings_of, sweep_study
@@ -189,6 +190,18 @@ def test_a_sweep_is_of_the_order_of_arrival_the_rows_and_the_bound_query() -> No
     assert [one["digest"] for one in swept.summary["points"]] == [run.digest]
     assert run.digest != js.run(query, data, replicas=2, pairs=False, **how).digest
     assert "arrival={'A': 'rows', 'B': 'rows'}" in swept.replay
+
+
+def test_the_system_that_a_sweep_chooses_is_that_of_a_run() -> None:
+    stream = {"table": "200 tuples"}
+    query = "SELECT * FROM A, B WHERE A.k = B.k WINDOW AS (SLIDE INTERVAL '1 ns' ON '20 ns')"
+    config = build(
+        {"query": query, "streams": [stream] * 2, "feeding": {"disorder": "5 ns"}}, where="test"
+    )
+    study = sweep_study(config, [Range(key="seed", values=(1, 2))])
+    assert study.base.topology == topology_of(config).name == "panjoin"
+    in_order = build({"query": query, "streams": [stream] * 2}, where="test")
+    assert sweep_study(in_order, []).base.topology == topology_of(in_order).name == "hash_join"
 
 
 SURVEY = {"of": "window join speed", "index": "b_plus_tree", "window_bits": 7}
