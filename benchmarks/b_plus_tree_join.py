@@ -24,7 +24,7 @@ import numpy as np
 from joins.hashing import mix
 from joins.window_join.b_plus_join import FANOUT, LEAF_ENTRIES, BPlusTreeJoin
 from joins.window_join.rows import KernelRows
-from scenarios.calibration.window_joins import band_join, expected_matches
+from scenarios.calibration.window_workload import band_join, expected_matches
 
 KEY_BITS = 30
 MATCHES_PER_TUPLE = 2

@@ -28,7 +28,7 @@ from joins.window_join.cost_model import MODELLED, predict
 from joins.window_join.registry import IndexName, Making
 from joins.work import Step
 from netsim.cost import CostProfile, load_profile
-from scenarios.calibration.window_joins import (
+from scenarios.calibration.window_workload import (
     BATCH_ROWS,
     WindowWorkload,
     time_join,

@@ -33,7 +33,7 @@ from joins.window_join.shared_bw_tree import BwTreeWindows
 from joins.window_join.shared_join import ThreadsJoin
 from joins.window_join.shared_pim_tree import PimTreeWindows
 from joins.window_join.sorted_runs.join import SortedRunsJoin
-from scenarios.calibration.window_joins import band_join, expected_matches
+from scenarios.calibration.window_workload import band_join, expected_matches
 
 PARTS = 8
 """Of the arrivals that replace both windows."""

@@ -19,9 +19,8 @@ from scenarios.calibration.live_runs import (
     predict,
     watch,
 )
-from scenarios.calibration.memory import measure_memory
+from scenarios.calibration.memory_speed import measure_memory
 from scenarios.calibration.structure_work import measure_all
-from scenarios.calibration.structures import fit_structures, machine
 from scenarios.many_runs import Preparation
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import read_profile
@@ -147,10 +146,10 @@ def calibrate(
         if passes:
             note = observer.note
             note("structures, operation by operation: minutes")
-            costs = fit_structures(measure_all(passes=passes, note=note), default.unit_ps)
+            costs = fit.fit_structures(measure_all(passes=passes, note=note), default.unit_ps)
             note("memory")
             default = replace(default, name="calibrated", structures=costs, memory=measure_memory())
-        operators = fit.Calibrated(base=default, machine=machine())
+        operators = fit.Calibrated(base=default, machine=fit.machine())
     if live or validate:
         with observer.preparing() as progress:
             jobs = list(calibration_plans(rows, Preparation(progress), topologies=names))

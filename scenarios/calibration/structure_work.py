@@ -34,7 +34,7 @@ from joins.queries.conditions import COMPARISONS, Condition
 from joins.queries.parser import parse_query
 from joins.window_join.registry import INDEXES, SHARED, Making
 from joins.work import ELAPSED_NS, NO_WORK, Step, Work
-from scenarios.calibration.window_joins import WindowWorkload
+from scenarios.calibration.window_workload import WindowWorkload
 
 SIZES = tuple(1 << bits for bits in range(6, 23, 2))
 """Tuples that a structure has while it is measured."""

@@ -18,7 +18,7 @@ from actors.feed import open_feed
 from joins.window_join.cost_model import MODELLED, CostPrediction, predict, predict_all
 from joins.window_join.registry import Making
 from joins.window_join.rows import RowMaker
-from scenarios.calibration.window_joins import time_join, tuples_to_time
+from scenarios.calibration.window_workload import time_join, tuples_to_time
 from scenarios.formatting import format_count
 from scenarios.measures import record
 from scenarios.plan import Plan

@@ -15,7 +15,7 @@ from joins.hashing import mix
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import Making
 from joins.window_join.rows import KernelRows
-from scenarios.calibration.window_joins import Matches, band_join, expected_matches
+from scenarios.calibration.window_workload import Matches, band_join, expected_matches
 from scenarios.surveys.survey import DriftSpeedSurvey, Surveyed
 from scenarios.surveys.window_join_speed import Stream
 from scenarios.synthetic import drifting

@@ -22,7 +22,7 @@ from joins.window_join.registry import Making
 from joins.window_join.rows import KernelRows
 from joins.work import ENTRY_BYTES, NO_WORK, Work
 from netsim.cost import CostProfile
-from scenarios.calibration.window_joins import WindowWorkload
+from scenarios.calibration.window_workload import WindowWorkload
 from scenarios.surveys.drift_speed import BEFORE, DRIFTING, drifting_keys
 from scenarios.surveys.survey import (
     IndexStepsSurvey,

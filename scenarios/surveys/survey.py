@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 if TYPE_CHECKING:
-    from scenarios.calibration.window_joins import WindowWorkload
+    from scenarios.calibration.window_workload import WindowWorkload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +229,7 @@ class WindowJoinSpeedSurvey(Survey):
     window_bits, other_bits
         The windows hold 2^*window_bits* tuples; that of S 2^*other_bits*, where that is given.
     match_rate, self_join, share_percent, values
-        What is joined, see `scenarios.calibration.window_joins.WindowWorkload`.
+        What is joined, see `scenarios.calibration.window_workload.WindowWorkload`.
     batch_rows
         Arrivals of a call.
     passes
@@ -274,7 +274,7 @@ class WindowJoinSpeedSurvey(Survey):
     @property
     def workload(self) -> WindowWorkload:
         """What is joined."""
-        from scenarios.calibration.window_joins import WindowWorkload
+        from scenarios.calibration.window_workload import WindowWorkload
 
         other = self.window_bits if self.other_bits is None else self.other_bits
         return WindowWorkload(

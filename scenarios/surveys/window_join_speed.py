@@ -18,7 +18,7 @@ from joins.window_join.registry import Making
 from joins.window_join.rows import KernelRows
 from joins.window_join.shared_join import THREAD_TASK_ROWS
 from joins.window_join.window_join import WindowJoin
-from scenarios.calibration.window_joins import Matches, WindowWorkload, timed_batches
+from scenarios.calibration.window_workload import Matches, WindowWorkload, timed_batches
 from scenarios.surveys.survey import Surveyed, WindowJoinSpeedSurvey, timed_record
 
 _MADE_ROWS = 65_536

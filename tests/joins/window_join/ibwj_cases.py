@@ -16,7 +16,7 @@ from joins.window_join.rows import make_rows
 from joins.window_join.schedulers import FIRST_BLOCKED, IDLE, Threads, next_worker
 from joins.window_join.shared_join import ThreadsJoin
 from joins.work import COUNTERS
-from scenarios.calibration.window_joins import expected_matches
+from scenarios.calibration.window_workload import expected_matches
 
 EXTREME = [np.iinfo(np.int64).min, -1, 0, 1, np.iinfo(np.int64).max]
 

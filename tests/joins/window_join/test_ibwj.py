@@ -17,7 +17,7 @@ from joins.window_join.rows import make_rows
 from joins.window_join.sorted_runs.join import SortedRunsJoin
 from joins.window_join.window_join import LOOKUP_ROWS
 from joins.work import NO_WORK
-from scenarios.calibration.window_joins import expected_matches
+from scenarios.calibration.window_workload import expected_matches
 from tests.joins.window_join.ibwj_cases import arrivals, assert_join_is_exact, matches_of
 
 SMALL = {"run_width": 4, "tree_width": 4}

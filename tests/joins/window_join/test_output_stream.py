@@ -19,7 +19,7 @@ from joins.window_join.shared_batch import (
     make_words,
     propagate,
 )
-from scenarios.calibration.window_joins import band_join
+from scenarios.calibration.window_workload import band_join
 
 
 def _queue(*status):

@@ -14,8 +14,8 @@ from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step, Work
 from netsim.cost import load_profile
 from netsim.structure_cost import StructureCost
+from scenarios.calibration.fit import fit_structure, fit_structures
 from scenarios.calibration.structure_work import Sample, Workload, measure, workloads
-from scenarios.calibration.structures import fit_structure, fit_structures
 
 BASE_PS = load_profile().unit_ps
 TRUE = StructureCost(

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from joins.window_join.registry import INDEXES, IndexName
 from joins.window_join.window_join import WindowJoin
 from netsim.cost import load_profile
-from scenarios.calibration.window_joins import WindowWorkload, expected_matches
+from scenarios.calibration.window_workload import WindowWorkload, expected_matches
 from scenarios.surveys import window_join_speed
 from scenarios.surveys.survey import Surveyed, WindowJoinSpeedSurvey
 from scenarios.surveys.taking import take_survey

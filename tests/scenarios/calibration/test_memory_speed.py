@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scenarios.calibration import memory as measuring
-from scenarios.calibration.memory import chain, chase, measure_memory
+from scenarios.calibration.memory_speed import chain, chase, measure_memory
 
 
 def test_a_chain_visits_every_line_once() -> None:

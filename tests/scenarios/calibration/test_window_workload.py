@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from joins.window_join.registry import Making
-from scenarios.calibration.window_joins import band_join, time_join
+from scenarios.calibration.window_workload import band_join, time_join
 
 
 def test_tuples_that_fill_the_windows_are_not_counted() -> None:
