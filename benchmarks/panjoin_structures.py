@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from benchmarks.measure import Result, command_line, report
-from scenarios.surveys.subwindow_speed import take
+from scenarios.surveys.structure_speed import take_subwindow_speed
 from scenarios.surveys.survey import SubwindowSpeedSurvey
 
 NAMES = {
@@ -36,7 +36,7 @@ def replace(setting: SubwindowSpeedSurvey, **keys: Any) -> SubwindowSpeedSurvey:
 @cache
 def rates(setting: SubwindowSpeedSurvey, repeats: int) -> tuple[float, ...]:
     """Return tuples a second: the least, the median and the most of the repetitions."""
-    surveyed = take(replace(setting, passes=repeats))
+    surveyed = take_subwindow_speed(replace(setting, passes=repeats))
     if not surveyed.passed:
         raise SystemExit(f"{setting}: not so: {surveyed.checked}")
     return tuple(surveyed.record["tuples_s"][key] for key in ("least", "median", "most"))

@@ -346,7 +346,7 @@ def run_points(
 
 def survey_result(config: RunConfig) -> RunResult:
     """Take the survey of a point that is one."""
-    from scenarios.surveys.taking import take_survey  # loads all indexes, which runs need not
+    from scenarios.surveys.survey import take_survey  # loads all indexes, which runs need not
 
     assert config.survey is not None  # what has no plan
     surveyed = take_survey(config.survey, seed=config.seed, profile=load_profile(config.profile))

@@ -1,6 +1,6 @@
-"""Surveys: figures of a paper that need no query, no network and no run; here their keys.
+"""Surveys: figures of a paper that need no query, no network and no run.
 
-`scenarios.surveys.taking` takes them.
+Here are their keys, and `take_survey`, which takes one; the modules beside this one measure.
 """
 
 from __future__ import annotations
@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from joins.errors import suggest
 
 if TYPE_CHECKING:
+    from joins.window_join.registry import IndexName
+    from netsim.cost import CostProfile
     from scenarios.calibration.window_workload import WindowWorkload
+else:
+    IndexName = str  # which are allowed is looked up as one is named: to load them takes a while
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +219,26 @@ class MemoryTrafficSurvey(Survey):
     window_bits: Annotated[int, Field(ge=6, le=26)] = 14
 
 
+def _known_index(name: str) -> str:
+    from joins.window_join.registry import INDEXES
+
+    if name not in INDEXES:
+        raise ValueError(suggest(name, INDEXES))
+    return name
+
+
+def _list_indexes(schema: dict[str, Any]) -> None:
+    from joins.window_join.registry import INDEXES
+
+    schema["enum"] = list(INDEXES)
+
+
+WindowIndex = Annotated[
+    IndexName, AfterValidator(_known_index), Field(json_schema_extra=_list_indexes)
+]
+"""Name of an index of the window join."""
+
+
 class WindowJoinSpeedSurvey(Survey):
     """How fast a window join is on this machine, its windows full.
 
@@ -239,16 +265,7 @@ class WindowJoinSpeedSurvey(Survey):
     clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns", "task_us")
 
     of: Literal["window join speed"] = "window join speed"
-    index: Literal[
-        "pim_tree",
-        "im_tree",
-        "b_plus_tree",
-        "bw_tree",
-        "ib_chain",
-        "b_chain",
-        "nested_loop",
-        "sorted_runs",
-    ] = "pim_tree"
+    index: WindowIndex = "pim_tree"
     merge_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
     insertion_depth: Annotated[int, Field(ge=0, le=8)] = 2
     chain_length: Annotated[int, Field(ge=2, le=64)] = 2
@@ -269,7 +286,8 @@ class WindowJoinSpeedSurvey(Survey):
     def memory_bytes(self) -> int:
         """About how much memory the indexes of its windows take, and what checks the matches."""
         windows = self.workload.windows[: 1 if self.self_join else 2]
-        return sum(windows) * (_ENTRY_BYTES[self.index] + _CHECKING_BYTES)
+        entry_bytes = _ENTRY_BYTES.get(self.index, max(_ENTRY_BYTES.values()))
+        return sum(windows) * (entry_bytes + _CHECKING_BYTES)
 
     @property
     def workload(self) -> WindowWorkload:
@@ -296,7 +314,8 @@ _ENTRY_BYTES = {
     "nested_loop": 32,
     "sorted_runs": 40,
 }
-"""Bytes of memory that a tuple of a window takes, as processes grow by with windows of 2^20."""
+"""Bytes of memory that a tuple of a window takes, as processes grow by with windows of 2^20; an
+index that was not measured so is taken to need most."""
 _CHECKING_BYTES = 96
 """Bytes that it takes beside that while the last matches are checked: its columns, and sorted."""
 
@@ -447,3 +466,33 @@ AnySurvey = Annotated[
     | SegmentSpeedSurvey,
     Field(discriminator="of"),
 ]
+
+
+def take_survey(survey: AnySurvey, *, seed: int, profile: CostProfile) -> Surveyed:
+    """Return the figures of *survey*.
+
+    *profile* is what work costs in virtual time. Surveys that time this machine join the same keys
+    for every *seed*.
+    """
+    # Only here: they load all indexes, which runs need not.
+    from scenarios.surveys import index_surveys, plan_surveys, structure_speed, window_join_speed
+
+    match survey:
+        case PlanSurvey():
+            return plan_surveys.take_plans(survey, seed, profile)
+        case PlanningSpeedSurvey():
+            return plan_surveys.take_planning_speed(survey, seed)
+        case IndexStepsSurvey():
+            return index_surveys.take_index_steps(survey, seed, profile)
+        case InsertSpreadSurvey():
+            return index_surveys.take_insert_spread(survey, seed, profile)
+        case MemoryTrafficSurvey():
+            return index_surveys.take_memory_traffic(survey, seed, profile)
+        case WindowJoinSpeedSurvey():
+            return window_join_speed.take_window_join_speed(survey)
+        case DriftSpeedSurvey():
+            return window_join_speed.take_drift_speed(survey)
+        case SubwindowSpeedSurvey():
+            return structure_speed.take_subwindow_speed(survey)
+        case SegmentSpeedSurvey():
+            return structure_speed.take_segment_speed(survey)

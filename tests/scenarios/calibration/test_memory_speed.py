@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scenarios.calibration import memory as measuring
+from scenarios.calibration import memory_speed as measuring
 from scenarios.calibration.memory_speed import chain, chase, measure_memory
 
 

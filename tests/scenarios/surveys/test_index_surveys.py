@@ -9,8 +9,8 @@ from scenarios.surveys.survey import (
     IndexStepsSurvey,
     InsertSpreadSurvey,
     MemoryTrafficSurvey,
+    take_survey,
 )
-from scenarios.surveys.taking import take_survey
 
 STEPS = {"insert", "delete", "search", "scan", "merge"}
 

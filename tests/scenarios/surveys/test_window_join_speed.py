@@ -1,4 +1,7 @@
-"""The measured window join: what it joins, and that a wrong join is seen. Never how fast it is."""
+"""The measured window join, drifting values too: what it joins, and that a wrong join is seen.
+
+Never how fast it is.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,15 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from joins.window_join.registry import INDEXES, IndexName
+from joins.indexes.index import decode
+from joins.window_join.registry import INDEXES, IndexName, Making
 from joins.window_join.window_join import WindowJoin
 from netsim.cost import load_profile
+from scenarios import scenario_files
 from scenarios.calibration.window_workload import WindowWorkload, expected_matches
+from scenarios.scenario_files import ConfigError
 from scenarios.surveys import window_join_speed
-from scenarios.surveys.survey import Surveyed, WindowJoinSpeedSurvey
-from scenarios.surveys.taking import take_survey
+from scenarios.surveys.survey import DriftSpeedSurvey, Surveyed, WindowJoinSpeedSurvey, take_survey
 
 
 def survey_of(**keys: Any) -> WindowJoinSpeedSurvey:
@@ -27,9 +32,10 @@ def take(**keys: Any) -> Surveyed:
 
 
 def test_every_index_of_the_registry_can_be_measured() -> None:
-    names = get_args(WindowJoinSpeedSurvey.model_fields["index"].annotation)
-    assert set(names) == set(get_args(IndexName)) == set(INDEXES)
-    assert all(survey_of(index=name).memory_bytes > 0 for name in names)
+    assert set(get_args(IndexName)) == set(INDEXES)
+    assert all(survey_of(index=name).memory_bytes > 0 for name in INDEXES)
+    known = WindowJoinSpeedSurvey.model_json_schema()["properties"]["index"]["enum"]
+    assert known == list(INDEXES)
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +162,42 @@ def test_shares_of_the_streams_are_as_asked_for() -> None:
 def test_what_cannot_be_measured_is_refused(keys: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         survey_of(**keys)
+
+
+def test_an_index_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    survey = {"of": "window join speed", "index": "pimtree"}
+    with pytest.raises(ConfigError, match=r"index = 'pimtree': did you mean 'pim_tree'"):
+        scenario_files.build({"name": "x", "survey": survey}, where="test")
+
+
+def take_drift(**keys: Any) -> Surveyed:
+    survey = DriftSpeedSurvey.model_validate({"window_bits": 8, "passes": 2} | keys)
+    return take_survey(survey, seed=1, profile=load_profile())
+
+
+@pytest.mark.parametrize(("threads", "clock"), [(0, "processor time"), (2, "wall time")])
+@pytest.mark.parametrize("shift", [0.0, 30.0])
+def test_every_window_of_drifting_tuples_is_timed(threads: int, clock: str, shift: float) -> None:
+    found = take_drift(threads=threads, shift=shift)
+    assert found.passed
+    assert list(found.record["pace_tps"]) == [str(number) for number in range(1, 21)]
+    assert min(found.record["pace_tps"].values()) > 0
+    assert (found.record["clock"], found.record["threads"]) == (clock, threads)
+
+
+def test_a_wrong_join_of_drifting_values_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Making.make
+    monkeypatch.setattr(Making, "make", lambda *args, **keys: Forgetful(right(*args, **keys)))
+    assert not take_drift().passed
+
+
+def test_values_drift_in_the_second_phase_alone() -> None:
+    survey = DriftSpeedSurvey(window_bits=10, shift=100.0)
+    begins = [window << survey.window_bits for window in (0, 3, 4, 9, 13, 14, 19)]
+    keys = [
+        window_join_speed._rows(survey, at, at + (1 << survey.window_bits)).key for at in begins
+    ]
+    means = [float(decode(key, "float64").mean()) for key in keys]
+    assert means[:2] == pytest.approx([0, 0], abs=0.2)
+    assert means[2:5] == pytest.approx([5, 55, 95], abs=0.2), "ten windows, evenly"
+    assert means[5:] == pytest.approx([100, 100], abs=0.2)

@@ -1,19 +1,21 @@
-"""The measured subwindow: what is stored and probed, and that a wrong answer is seen."""
+"""The measured subwindow and segment: what they answer, and that a wrong answer is seen."""
 
 from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from joins.indexes.immutable.po_join import PoJoinSegment
 from joins.indexes.panjoin.subwindow import STRUCTURES
+from joins.indexes.structures import SEGMENTS
 from netsim.cost import load_profile
-from scenarios.surveys import subwindow_speed
-from scenarios.surveys.survey import SubwindowSpeedSurvey, Surveyed
-from scenarios.surveys.taking import take_survey
+from scenarios.surveys import structure_speed
+from scenarios.surveys.survey import SegmentSpeedSurvey, SubwindowSpeedSurvey, Surveyed, take_survey
 
 KINDS = (*STRUCTURES, "b_plus_tree")
 
@@ -44,21 +46,21 @@ def test_a_probe_has_as_many_matches_as_asked_for(
 
 
 def test_a_structure_that_loses_tuples_fails_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = subwindow_speed._fill
+    right = structure_speed._fill
 
     def fill_half(survey: SubwindowSpeedSurvey) -> Any:
         return right(survey.model_copy(update={"tuples": survey.tuples // 2}))
 
-    monkeypatch.setattr(subwindow_speed, "_fill", fill_half)
-    subwindow_speed._filled.cache_clear()
+    monkeypatch.setattr(structure_speed, "_fill", fill_half)
+    structure_speed._filled.cache_clear()
     assert not take().passed
     assert not take(selectivity=16).passed
-    subwindow_speed._filled.cache_clear()
+    structure_speed._filled.cache_clear()
 
 
 def test_one_subwindow_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     made: weakref.WeakSet[Any] = weakref.WeakSet()
-    make = subwindow_speed._make
+    make = structure_speed._make
 
     def make_next(survey: SubwindowSpeedSurvey) -> Any:
         gc.collect()
@@ -66,10 +68,35 @@ def test_one_subwindow_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -
         made.add(full := make(survey))
         return full
 
-    monkeypatch.setattr(subwindow_speed, "_make", make_next)
+    monkeypatch.setattr(structure_speed, "_make", make_next)
     assert take(passes=3).passed
 
 
 def test_more_partitions_than_tuples_are_refused() -> None:
     with pytest.raises(ValidationError, match="partitions = 8192: at most 4096, the tuples"):
         take(partitions=8192)
+
+
+def take_segment(**keys: Any) -> Surveyed:
+    survey = SegmentSpeedSurvey.model_validate({"tuples": 2000, "probes": 150, "passes": 1} | keys)
+    return take_survey(survey, seed=1, profile=load_profile())
+
+
+@pytest.mark.parametrize("structure", list(SEGMENTS))
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_a_probe_has_the_share_of_matches_asked_for(structure: str, share: float) -> None:
+    found = take_segment(structure=structure, match_share=share)
+    assert found.passed
+    assert found.record["match_rate"] == pytest.approx(2000 * share, rel=0.25)
+    assert found.record["clock"] == "processor time"
+
+
+def test_a_segment_that_loses_a_match_fails_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = PoJoinSegment.probe
+
+    def forgetful(self: PoJoinSegment, *args: Any, **options: Any) -> Any:
+        found = right(self, *args, **options)
+        return replace(found, count=found.count - 1)
+
+    monkeypatch.setattr(PoJoinSegment, "probe", forgetful)
+    assert not take_segment().passed

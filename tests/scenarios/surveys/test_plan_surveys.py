@@ -1,3 +1,5 @@
+"""Surveys of plans: what they cost and find, and which are made. Never how fast planning is."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -15,10 +17,9 @@ from scenarios.many_runs import Preparation
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings, plan_points, run_points
 from scenarios.study.study import load_study
-from scenarios.surveys.executed_plans import Executed, Executor
-from scenarios.surveys.plan_survey import query_values
-from scenarios.surveys.survey import PlanSurvey
-from scenarios.surveys.taking import take_survey
+from scenarios.surveys.plan_surveys import Executed, Executor, query_values
+from scenarios.surveys.survey import PlanningSpeedSurvey, PlanSurvey, take_survey
+from topologies.semijoins import searches
 from topologies.semijoins.join_statistics import JoinStatistics, QueryValues, random_query
 from topologies.semijoins.plans import JoinPlan, uniform_plan
 
@@ -137,3 +138,24 @@ def test_a_survey_cannot_be_run_as_a_point_alone(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="point 1: it is a survey"):
         scenario("semijoin-table3").point(1)
+
+
+@pytest.mark.parametrize("search", ["greedy", "exhaustive"])
+def test_every_query_is_planned_and_timed(search: str) -> None:
+    survey = PlanningSpeedSurvey.model_validate({"search": search, "streams": 3, "queries": 2})
+    found = take_survey(survey, seed=1, profile=load_profile())
+    assert found.passed
+    ms = found.record["plan_ms"]
+    assert 0 < ms["least"] <= ms["median"] <= ms["most"]
+    assert (found.record["queries"], found.record["clock"]) == (2, "processor time")
+
+
+def test_an_exhaustive_search_that_is_not_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The greedy plan of this query is dearer than the cheapest."""
+    greedy = searches.SEARCHES["greedy"]
+    exhaustive = searches.SEARCHES["exhaustive"]
+    monkeypatch.setitem(searches.SEARCHES, "exhaustive", greedy)
+    monkeypatch.setitem(searches.SEARCHES, "greedy", exhaustive)
+    survey = PlanningSpeedSurvey(streams=5, queries=1)
+    passed = [take_survey(survey, seed=seed, profile=load_profile()).passed for seed in range(1, 6)]
+    assert not all(passed)
