@@ -27,7 +27,7 @@ from scenarios.report.result_tables import (
     engines_table,
     reproduction_table,
 )
-from scenarios.report.summary import summary_html, summary_text
+from scenarios.report.run_summary import summary_html, summary_text
 from scenarios.report.table import TextTable, notebook_html
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
@@ -154,7 +154,7 @@ class Run:
 
     def report(self, path: str | Path) -> Path:
         """Write the run's report, one HTML page that works offline, to *path*; return it."""
-        from scenarios.report.page import write_report
+        from scenarios.report.run_pages import write_report
 
         write_report(self.finished, Path(path), self.replay)
         return Path(path)
@@ -504,7 +504,7 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
     ...     js.report(runs, f"{folder}/runs.html").stat().st_size > 10_000
     True
     """
-    from scenarios.report.runs_page import RunRecord, write_runs_page
+    from scenarios.report.run_pages import RunRecord, write_runs_page
 
     chosen = list(runs)
     records = [

@@ -596,7 +596,7 @@ class Scenario:
         line_of = None if every_ns is None else resume_line(plan)
         with self._directory(out, resume_line=line_of, resuming=resuming) as (folder, directory):
             if folder is None:
-                import_meanwhile("scenarios.report.page")
+                import_meanwhile("scenarios.report.run_pages")
             self.observer.planned(plan)
             with ExitStack() as open_, self.observer.running(plan) as line:
                 disk = None
@@ -618,7 +618,7 @@ class Scenario:
                         from scenarios.joined import write_joined
 
                         write_joined(plan.query, plan.streams, directory)
-                    from scenarios.report.page import write_report
+                    from scenarios.report.run_pages import write_report
 
                     write_report(report, directory / "report.html", replay)
             finally:  # run.json is written even if the report fails

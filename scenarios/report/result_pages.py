@@ -12,7 +12,6 @@ from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS, by_reason
 from scenarios.many_runs import RunResult
 from scenarios.report.comparison_pictures import comparison_picture, engines_picture
-from scenarios.report.page import fill_page
 from scenarios.report.picture import Picture
 from scenarios.report.result_tables import (
     advice_table,
@@ -27,6 +26,7 @@ from scenarios.report.result_tables import (
     points_table,
     reproduction_table,
 )
+from scenarios.report.run_pages import fill_page
 from scenarios.report.run_pictures import run_pictures
 from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.report.table import TextTable

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scenarios.report.colours import SERIES
-from scenarios.report.picture import Picture, Spec, colour_of, layer, number_axis, tooltip
+from scenarios.report.picture import SERIES, Picture, Spec, colour_of, layer, number_axis, tooltip
 from scenarios.study.findings import Findings
 from scenarios.study.kinds import KIND_WORDS, Kind
 from scenarios.study.study import Chart, Curve, Study

@@ -1,7 +1,7 @@
 """Draws a topology as SVG: a box a PE, a wire a channel; of a run, with the load of the run on it.
 
 Lengths of a layout are inches, y upwards; those of the drawing are points, y downwards. Colours are
-names of `scenarios.report.colours`, which follow a page's theme, or ``#`` codes.
+names of `scenarios.report.picture`, which follow a page's theme, or ``#`` codes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from scenarios.formatting import format_bytes
-from scenarios.report.colours import LIGHT, SERIES
-from scenarios.report.picture import check_suffix, write_svg
+from scenarios.report.picture import LIGHT, SERIES, check_suffix, write_svg
 from scenarios.report.topology_layout import (
     BOX_HEIGHT,
     HEADER,

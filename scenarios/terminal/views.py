@@ -40,7 +40,7 @@ from scenarios.report.result_tables import (
     offenders_table,
     verdict_cell,
 )
-from scenarios.report.summary import summary_rows
+from scenarios.report.run_summary import summary_rows
 from scenarios.report.table import TableCell, TextTable
 from scenarios.run import Report
 from scenarios.run_json import versions

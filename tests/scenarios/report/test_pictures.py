@@ -14,8 +14,9 @@ import pytest
 import vl_convert
 
 from joins.errors import OutputError
-from scenarios.report.colours import COLOURS, SERIES
 from scenarios.report.picture import (
+    COLOURS,
+    SERIES,
     Picture,
     colour_of,
     number_axis,
