@@ -1,11 +1,11 @@
 """Advice held against running everything: how good its picks are, and what they cost.
 
-A setting is a query, its data and a network. For each, `scenarios.advice.search` looks for the
-system of highest throughput; then every candidate runs over all tuples. *Regret* is by how much the
-best of these is faster than the one that was picked, as a share of the best. Cost is that of the
-search over that of running all: in tuples simulated, and in seconds of processor time. The search's
-are all of it, from its candidates to its pick, and the verdict on what it ran over all tuples;
-running all is without verdicts.
+A setting is a query, its data and a network. For each, `scenarios.advice.topology_search` looks for
+the system of highest throughput; then every candidate runs over all tuples. *Regret* is by how much
+the best of these is faster than the one that was picked, as a share of the best. Cost is that of
+the search over that of running all: in tuples simulated, and in seconds of processor time. The
+search's are all of it, from its candidates to its pick, and the verdict on what it ran over all
+tuples; running all is without verdicts.
 
 Data that no test reads are marked *new*. The figures are simulated, and do not depend on the
 machine; the seconds do.
@@ -31,8 +31,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import Result, report
 from joinsim._calls import of_query
-from scenarios.advice.candidates import GOALS, candidates
-from scenarios.advice.search import Search
+from scenarios.advice.topology_search import GOALS, Search, candidates
 from scenarios.streams import find_file
 
 NETWORKS: tuple[tuple[str, dict[str, Any]], ...] = (

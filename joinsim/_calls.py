@@ -380,8 +380,8 @@ def advise(
     """Find the topology, and its parameters, that is best for a query and its data.
 
     Every exact topology that can evaluate the query is simulated, with each structure that it
-    offers and with PEs in powers of two; bad ones stop early (`scenarios.advice.search`). Then real
-    engines evaluate the query on this machine.
+    offers and with PEs in powers of two; bad ones stop early
+    (`scenarios.advice.topology_search`). Then real engines evaluate the query on this machine.
 
     Parameters
     ----------

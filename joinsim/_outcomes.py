@@ -419,7 +419,7 @@ class Advice(_Several["_Advised"]):
     @property
     def table(self) -> pa.Table:
         """A row per candidate: ``label``, ``machines``, ``cores``, means by goal and so on."""
-        from scenarios.advice.candidates import GOALS
+        from scenarios.advice.topology_search import GOALS
 
         keys = ["label", "topology", "machines", "cores", "pes", "rows", "keeps_up", "trade_off"]
         rows = [

@@ -672,8 +672,8 @@ def _query_options(config: RunConfig) -> list[str]:
 
 def _planner(topology: str) -> Planner:
     """Return what plans for *topology*. Raise :exc:`ConfigError` where it has nothing to plan."""
-    from scenarios.planning.semijoin import SemijoinPlanner
-    from scenarios.planning.window_join import WindowJoinPlanner
+    from scenarios.planning.semijoin_planner import SemijoinPlanner
+    from scenarios.planning.window_join_planner import WindowJoinPlanner
 
     if topology not in PLANNED:
         raise ConfigError(

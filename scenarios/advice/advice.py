@@ -14,9 +14,15 @@ from typing import Any
 from actors.whole_files import write_text
 from joins.errors import suggest
 from joins.queries.query import JoinQuery
-from scenarios.advice.candidates import GOALS, Candidate, best_of_topologies, candidates
-from scenarios.advice.search import Search, Spent
-from scenarios.advice.statistics import DataStatistics, data_statistics, key_of, with_hot_key
+from scenarios.advice.data_statistics import DataStatistics, data_statistics, key_of, with_hot_key
+from scenarios.advice.topology_search import (
+    GOALS,
+    Candidate,
+    Search,
+    Spent,
+    best_of_topologies,
+    candidates,
+)
 from scenarios.config import RunConfig, python_call
 from scenarios.engines.comparison import EngineComparison, compare_engines, find_engines
 from scenarios.formatting import (

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import joinsim as js
-from scenarios.advice.search import Spent
+from scenarios.advice.topology_search import Spent
 from scenarios.report.result_pages import picture_of
 from scenarios.report.result_tables import left_out_table
 from scenarios.scenario_files import build

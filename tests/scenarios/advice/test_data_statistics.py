@@ -9,7 +9,7 @@ import pytest
 
 from joins.queries.parser import parse_query
 from joinsim._calls import of_query
-from scenarios.advice.statistics import data_statistics, with_hot_key
+from scenarios.advice.data_statistics import data_statistics, with_hot_key
 
 QUERY = (
     "SELECT * FROM A, B WHERE A.k = B.k AND A.x < B.x AND B.ts "

@@ -9,8 +9,14 @@ import pytest
 
 import joinsim as js
 from joinsim._calls import of_query
-from scenarios.advice.candidates import GOALS, Candidate, candidates
-from scenarios.advice.search import Search, _HopelessError, _OverError
+from scenarios.advice.topology_search import (
+    GOALS,
+    Candidate,
+    Search,
+    _HopelessError,
+    _OverError,
+    candidates,
+)
 
 QUERY = (
     "SELECT * FROM A, B WHERE A.k = B.k AND B.ts "
