@@ -330,14 +330,14 @@ class Reproduction(_Several["_Reproduction"]):
         return self.result.passed
 
     def __repr__(self) -> str:
-        from scenarios.study.statements import ClaimCounts
+        from scenarios.study.reproduction import ClaimCounts
 
         words = ClaimCounts.of(self.result.claims)
         mistakes = [f"{one.name}: {why}" for one in self.result.studies for why in one.mistakes]
         return "\n".join([f"{self.result.title}, {self.result.scale} scale", str(words), *mistakes])
 
     def _tables(self) -> list[TextTable]:
-        return [reproduction_table(self.result.claims)]
+        return [reproduction_table(self.result.claim_records)]
 
 
 class Comparison(_Several["SystemComparison"]):

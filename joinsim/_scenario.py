@@ -281,7 +281,8 @@ class Scenario:
             A range names what there is not, or a point cannot be run; before any point runs.
         """
         from scenarios.many_runs import Preparation
-        from scenarios.sweep import check_search, read_ranges, run_sweep, sweep_study
+        from scenarios.study.point_runs import plan_points, run_points
+        from scenarios.sweep import check_search, read_ranges, sweep_study
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study, which has ranges of its own; run it")
@@ -309,18 +310,19 @@ class Scenario:
             (directory / POINTS).mkdir(exist_ok=True)
             self.observer.study(study)
             with self.observer.preparing() as progress:
-                prepare = self._preparation or Preparation(progress)
-                with self.observer.points(len(study.points)) as line:
-                    findings = run_sweep(
-                        study,
-                        prepare,
-                        directory,
-                        search=search,
-                        processes=processes,
-                        fresh=fresh,
-                        on_point=line.on_point,
-                        replay=replay,
-                    )
+                plans = plan_points(study, self._preparation or Preparation(progress))
+            with self.observer.points(len(study.points)) as line:
+                findings = run_points(
+                    study,
+                    plans,
+                    directory,
+                    on_point=line.on_point,
+                    replay=lambda _: replay,
+                    processes=processes,
+                    search=search,
+                    store=True,
+                    fresh=fresh,
+                )
             return StudyRun(findings, directory, replay, folder).write()
 
     def advise(
@@ -629,7 +631,7 @@ class Scenario:
 
     def _run_study(self, study: Study, out: str | Path | None) -> StudyRun:
         from scenarios.many_runs import Preparation
-        from scenarios.study.findings import plan_points, run_points
+        from scenarios.study.point_runs import plan_points, run_points
 
         with self.observer.preparing() as progress:
             plans = plan_points(study, Preparation(progress))

@@ -13,8 +13,7 @@ from scenarios.report.result_tables import reproduction_table
 from scenarios.report.table import TextTable
 from scenarios.run_directory import UNFINISHED
 from scenarios.scenario_files import ConfigError
-from scenarios.study.reproduction import PAPERS, RECORD, Reported
-from scenarios.study.statements import ClaimCounts
+from scenarios.study.reproduction import PAPERS, RECORD, ClaimCounts
 
 _OUT = re.compile(r" --out ('[^']*'|\S+)")
 """Where a command wrote to: a directory of another machine is of no use to a reader."""
@@ -60,17 +59,19 @@ def claims_document(records: Sequence[Mapping[str, Any]]) -> str:
         _counts_table(records, "counts", _COUNTS).markdown(),
     ]
     for record in records:
-        claims = reproduction_table([Reported(**claim) for claim in record["claims"]], "here")
+        claims = reproduction_table(record["claims"], "here")
         parts += [f"## {record['title']}", _made(record), claims.markdown()]
         untested = _untested_table(record)
         if untested.rows:
             parts += ["Not comparable:", untested.markdown()]
-        mistakes = [
-            f"- {study['name']}: {one}" for study in record["studies"] for one in study["mistakes"]
-        ]
-        if mistakes:
-            parts.append("\n".join(["What went wrong:", "", *mistakes]))
+        parts += went_wrong({study["name"]: study["mistakes"] for study in record["studies"]})
     return "\n\n".join(parts) + "\n"
+
+
+def went_wrong(mistakes: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a part of a document that lists the *mistakes* of studies; nothing without any."""
+    lines = [f"- {study}: {one}" for study, found in mistakes.items() for one in found]
+    return ["\n".join(["What went wrong:", "", *lines])] if lines else []
 
 
 def _made(record: Mapping[str, Any]) -> str:

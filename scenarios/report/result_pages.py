@@ -11,6 +11,7 @@ from scenarios.advice.advice import Advice
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS, by_reason
 from scenarios.many_runs import RunResult
+from scenarios.report.claims_document import went_wrong
 from scenarios.report.comparison_pictures import comparison_picture, engines_picture
 from scenarios.report.picture import Picture
 from scenarios.report.result_tables import (
@@ -33,8 +34,7 @@ from scenarios.report.table import TextTable
 from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
-from scenarios.study.reproduction import Reproduced, Reproduction
-from scenarios.study.statements import ClaimCounts
+from scenarios.study.reproduction import ClaimCounts, Reproduced, Reproduction
 from scenarios.system_comparison import SystemComparison
 from topologies.assumptions import ASSUMPTIONS, Assumption
 
@@ -123,15 +123,12 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
     """Write ``reproduce.html``, ``reproduction.md`` and a folder per study into *directory*."""
     counts = ClaimCounts.of(reproduction.claims)
     stated = ClaimCounts.of(reproduction.statements).statements
-    table = reproduction_table(reproduction.claims)
-    mistakes = [
-        f"- {study.name}: {one}" for study in reproduction.studies for one in study.mistakes
-    ]
+    table = reproduction_table(reproduction.claim_records)
     parts = [
         f"# {reproduction.title}",
         f"`{replay}`",
         table.markdown(),
-        *(["\n".join(["What went wrong:", "", *mistakes])] if mistakes else []),
+        *went_wrong({study.name: study.mistakes for study in reproduction.studies}),
         str(counts),
         stated,
     ]

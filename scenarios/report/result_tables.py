@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scenarios.formatting import (
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from scenarios.engines.comparison import EngineComparison
     from scenarios.run import Report
     from scenarios.study.findings import Findings
-    from scenarios.study.judging import Finding
-    from scenarios.study.kinds import Kind
-    from scenarios.study.reproduction import Reported
-    from scenarios.study.study import Chart
+    from scenarios.study.study import Chart, Kind
     from scenarios.system_comparison import SystemComparison
     from scenarios.verdict import Verdict
 
@@ -251,7 +248,10 @@ def claims_table(findings: Findings) -> TextTable:
         where = f" ({finding.panel})" if finding.panel else ""
         rows.append(
             [
-                TableCell(holds_word(finding), VERDICT_WORDS[finding.holds]),
+                TableCell(
+                    holds_word(finding.holds, undecided=finding.undecided),
+                    VERDICT_WORDS[finding.holds],
+                ),
                 claim.text + where + mark_kind(finding.kind),
                 claim.stated,
                 TableCell(f"{' / '.join(claim.of)}: {finding.detail}", note=finding.why),
@@ -260,26 +260,32 @@ def claims_table(findings: Findings) -> TextTable:
     return TextTable(columns=("", "claim", "which says", "here"), rows=rows)
 
 
-def holds_word(judged: Finding | Reported, unknown: str = HOLDS_WORDS[None]) -> str:
+def holds_word(holds: bool | None, *, undecided: bool, unknown: str = HOLDS_WORDS[None]) -> str:
     """Return the word for whether a claim holds, *unknown* where there is nothing to compare."""
-    if judged.undecided:
+    if undecided:
         return UNDECIDED
-    return unknown if judged.holds is None else HOLDS_WORDS[judged.holds]
+    return unknown if holds is None else HOLDS_WORDS[holds]
 
 
-def reproduction_table(claims: Sequence[Reported], here: str = "measured") -> TextTable:
-    """Return each claim of a paper, its number, what was measured *here*, and what came of it."""
-    rows = [
-        (
-            claim.figure or claim.study,
-            claim.text + (f" ({claim.panel})" if claim.panel else "") + mark_kind(claim.kind),
-            claim.stated,
-            claim.measured,
-            TableCell(holds_word(claim, "not comparable"), VERDICT_WORDS[claim.holds]),
-            claim.why,
+def reproduction_table(claims: Sequence[Mapping[str, Any]], here: str = "measured") -> TextTable:
+    """Return each claim of a paper, its number, what was measured *here*, and what came of it.
+
+    *claims* are records of `scenarios.study.reproduction.Reproduction.claim_records`.
+    """
+    rows = []
+    for claim in claims:
+        holds, where = claim["holds"], f" ({claim['panel']})" if claim["panel"] else ""
+        word = holds_word(holds, undecided=claim["undecided"], unknown="not comparable")
+        rows.append(
+            (
+                claim["figure"] or claim["study"],
+                claim["text"] + where + mark_kind(claim["kind"]),
+                claim["stated"],
+                claim["measured"],
+                TableCell(word, VERDICT_WORDS[holds]),
+                claim["why"],
+            )
         )
-        for claim in claims
-    ]
     columns = ("figure", "claim", "in the paper", here, "", "reason")
     return TextTable(columns=columns, rows=rows)
 

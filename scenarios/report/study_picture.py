@@ -19,8 +19,7 @@ import numpy as np
 
 from scenarios.report.picture import SERIES, Picture, Spec, colour_of, layer, number_axis, tooltip
 from scenarios.study.findings import Findings
-from scenarios.study.kinds import KIND_WORDS, Kind
-from scenarios.study.study import Chart, Curve, Study
+from scenarios.study.study import KIND_WORDS, Chart, Curve, Kind, Study
 
 _MARKERS = (
     "circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right",

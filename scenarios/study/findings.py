@@ -1,35 +1,39 @@
-"""What came out of a study: its points run, values by panel, the paper's beside, claims judged."""
+"""What came out of a study: values by panel, the paper's beside, claims judged.
+
+Findings are read again from where they were written as long as nothing has changed that results
+depend on: `digest_inputs` is equal.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from functools import cache
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from netsim.cost import load_profile
+import numpy as np
+import pyarrow as pa
+
 from scenarios.config import RunConfig
-from scenarios.formatting import format_bytes
-from scenarios.machine_record import describe_machine, free_memory_bytes
-from scenarios.many_runs import Preparation, RunResult, one_ray_for, run_one_of_many
+from scenarios.machine_record import describe_machine
+from scenarios.many_runs import RunResult
 from scenarios.measures import look_up
-from scenarios.plan import Plan, make_plan
-from scenarios.run_directory import POINTS, write_json
+from scenarios.run_directory import write_json
 from scenarios.run_json import versions
-from scenarios.scenario_files import ConfigError
+from scenarios.streams import REPOSITORY, find_file
 from scenarios.study.estimates import Estimate
-from scenarios.study.inputs import digest_inputs
 from scenarios.study.judging import Estimates, Finding, judge_claim, values_of
-from scenarios.study.kinds import kernel_clock
 from scenarios.study.section import Claim, Paper
-from scenarios.study.study import Chart, Point, Study
-from topologies import TopologyError
+from scenarios.study.study import Chart, Study
 
 COUNTED = {"correctness": "tuples", "approximation.recall": "verdict.expected"}
 """Measures that are shares, to how many things they are a share of."""
+
+_PACKAGES = ("actors", "joins", "netsim", "scenarios", "spark_bridge", "topologies")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +47,7 @@ class Findings:
     results
         Point number to what came out.
     inputs
-        Digest of what it was run with, see `scenarios.study.inputs`.
+        Digest of what it was run with, see `digest_inputs`.
     date
         Day of its last run, of UTC.
     """
@@ -279,85 +283,55 @@ def _intervals(curve: Estimates) -> list[list[float | None] | None]:
     ]
 
 
-def plan_points(study: Study, preparation: Preparation) -> dict[int, Plan]:
-    """Return a plan for each point, so that what is wrong with any is known before the first runs.
+def digest_inputs(study: Study) -> str:
+    """Return a digest of the runs' configurations, their data, our code and its libraries.
 
-    A survey needs none, but memory. Raise :exc:`ConfigError` naming the point.
+    Where anything is measured, so is the machine: what another one measured is not reused.
+    Claims and labels are no part of it: results are judged and drawn anew. Raise
+    :exc:`ConfigError` where there is no data.
     """
-    plans = {}
-    for point in study.points:
-        if point.config.survey:
-            check_memory(study, point)
-            continue
-        try:
-            plans[point.number] = make_plan(point.config, prepare=preparation)
-        except (ConfigError, TopologyError) as error:
-            raise ConfigError(
-                f"{study.base.name}, point {point.number} ({point.label}): {error}"
-            ) from None
-    return plans
+    configs = [point.config for point in study.points]
+    return digest_runs(configs, parts=study.section.parts, measured=study.is_measured)
 
 
-def check_memory(study: Study, point: Point) -> None:
-    """Raise :exc:`ConfigError` where the survey of a point needs more memory than there is."""
-    assert point.config.survey is not None
-    needed, free = point.config.survey.memory_bytes, free_memory_bytes()
-    if needed > free:
-        raise ConfigError(
-            f"{study.base.name}, point {point.number} ({point.label}): it needs about "
-            f"{format_bytes(needed)} of memory and {format_bytes(free)} are free; take a smaller "
-            "scale, or a file of your own that extends the scenario and runs fewer points (only)"
-        )
-
-
-def run_points(
-    study: Study,
-    plans: dict[int, Plan],
-    directory: Path,
+def digest_runs(
+    configs: Sequence[RunConfig],
     *,
-    on_point: Callable[[int, str], None],
-    replay: Callable[[Point], str],
-) -> Findings:
-    """Run every point into a folder of its own below *directory*.
-
-    Raise :exc:`ConfigError` when a point has no number of the name that is to be measured.
-    """
-    results, inputs = {}, digest_inputs(study)
-    with one_ray_for(plans.values()):
-        for done, point in enumerate(study.in_turns):
-            on_point(done, point.label)
-            if point.number in plans:
-                result = run_one_of_many(
-                    plans[point.number],
-                    directory / POINTS / f"{point.number:03}",
-                    replay=replay(point),
-                    parts=study.section.parts,
-                    keep=False,
-                    kernel_clock=kernel_clock(study.measures_of(point)),
-                )
-            else:
-                result = survey_result(point.config)
-            results[point.number] = result
-            if result.record:
-                check_measures(study, point, result.record)
-    date = f"{datetime.now(UTC):%Y-%m-%d}"
-    return Findings(study=study, results=results, inputs=inputs, date=date)
+    parts: Mapping[str, Sequence[str]],
+    measured: bool,
+    tables: Iterable[pa.Table] = (),
+) -> str:
+    """Return the digest of some runs; *tables* are the data that the caller passed in memory."""
+    digest = hashlib.sha256(repr((versions(), _digest_code(), parts)).encode())
+    if measured:
+        digest.update(repr(describe_machine()).encode())
+    for config in configs:
+        digest.update(config.model_dump_json().encode())
+    for path in _data(configs):
+        file = path.stat()
+        digest.update(f"{path} {file.st_mtime_ns} {file.st_size}\n".encode())
+    for table in tables:
+        for name in table.column_names:
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(table[name].to_numpy()).data)
+    return digest.hexdigest()
 
 
-def survey_result(config: RunConfig) -> RunResult:
-    """Take the survey of a point that is one."""
-    from scenarios.surveys.survey import take_survey  # loads all indexes, which runs need not
+def _data(configs: Sequence[RunConfig]) -> Iterator[Path]:
+    """Return the files that streams are read from; synthetic streams have none."""
+    streams = {stream.files for config in configs for stream in config.streams}
+    for files in sorted(files for files in streams if files):
+        path = find_file(files)
+        yield path.resolve()
+        yield from sorted(path.rglob("*"))
 
-    assert config.survey is not None  # what has no plan
-    surveyed = take_survey(config.survey, seed=config.seed, profile=load_profile(config.profile))
-    record = surveyed.record | {"checked": surveyed.checked}
-    return RunResult(config=config, record=record, passed=surveyed.passed, claims_exact=False)
 
-
-def check_measures(study: Study, point: Point, record: dict[str, object]) -> None:
-    """Raise :exc:`ConfigError` where the *record* of a point lacks what the study looks up."""
-    for measure in study.measures_of(point):
-        try:
-            look_up(record, measure)
-        except KeyError as error:
-            raise ConfigError(f"{study.base.name}: {error.args[0]}") from None
+@cache
+def _digest_code() -> str:
+    digest = hashlib.sha256()
+    for package in _PACKAGES:
+        for path in sorted((REPOSITORY / package).rglob("*")):
+            is_scenario = path.suffix == ".toml" and package == "scenarios"
+            if path.suffix in (".py", ".toml") and not is_scenario:
+                digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -13,11 +13,14 @@ from itertools import pairwise
 from math import inf, isnan
 from statistics import fmean
 from types import MappingProxyType
+from typing import Literal
 
 from scenarios.formatting import NO_VALUE
 from scenarios.study.estimates import Estimate
-from scenarios.study.kinds import Kind
 from scenarios.study.section import Claim
+from scenarios.study.study import Kind
+
+Outcome = Literal["holds", "fails with a reason", "fails", "undecided", "not comparable"]
 
 Estimates = Sequence[Estimate | None]
 """One per x; None where there is no number."""
@@ -51,6 +54,13 @@ class Finding:
     detail: str
     kind: Kind = "simulated"
     why: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it, in a word or some."""
+        if self.holds is not None:
+            return "holds" if self.holds else "fails with a reason" if self.why else "fails"
+        return "undecided" if self.undecided else "not comparable"
 
 
 def judge_claim(

@@ -1,14 +1,20 @@
-"""From a study's file to its points: each a run that can be repeated alone."""
+"""From a study's file to its points, each a run that can be repeated alone, and to its charts.
+
+Values of a chart come from a simulation, this machine's clock, or an estimate. Which follows from
+what is run and what is looked up of it, so that no file can call a simulated value a measured one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from actors.hosting.inline import Clock
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
@@ -16,9 +22,41 @@ from scenarios.machine_record import describe_machine
 from scenarios.plan import make_parameters, topology_of
 from scenarios.run_json import WORDS
 from scenarios.scenario_files import STUDY, ConfigError
-from scenarios.study.kinds import Kind, kind_of
 from scenarios.study.section import Axis, Panel, StudySection, Variant
 from topologies.assumptions import ASSUMPTIONS, Assumption, assumptions_of
+
+Kind = Literal["simulated", "measured", "derived"]
+
+KIND_WORDS: dict[Kind, str] = {
+    "simulated": "simulated: virtual time and counted work",
+    "measured": "measured: this machine's clock",
+    "derived": "derived: computed, not run",
+}
+"""What a legend says of each."""
+
+_KERNEL_TIMES = ("kernel_seconds", "kernel_tps")
+"""Measures of the time that actors took."""
+_REAL_TIMES = (*_KERNEL_TIMES, "wall_parts", "wall_seconds")
+"""Measures of a run that are real seconds whatever its clock."""
+_TIMES = (
+    *_REAL_TIMES,
+    "throughput_tps",
+    "latency_ms",
+    "result_ms",
+    "pace_tps",
+    "pace_max_tps",
+    "busy_seconds",
+    "transmission",
+    "balance",
+    "merge_ms",
+    "collectors.delay_ms",
+    "collectors.longest_ms",
+    "execution.seconds",
+)
+"""Measures that are times, per time or times over times, all of a table or one of its keys: of a
+live run they are this machine's."""
+_ESTIMATES = ("capacity_tps",)
+"""Measures that are computed from what a run spent, as if something else had been run."""
 
 _MEMORY_WORTH_A_WORD = 1 << 30
 
@@ -299,6 +337,17 @@ def build_study(
     )
 
 
+def kind_of(config: RunConfig, measure: str) -> Kind:
+    """Return where the value called *measure* of a point comes from."""
+    first = measure.split(".")[0]
+    if config.survey is not None:
+        return config.survey.kind_of(measure)
+    if first in _ESTIMATES:
+        return "derived"
+    times = _TIMES if config.clock == "live" else _REAL_TIMES
+    return "measured" if first in times or measure in times else "simulated"
+
+
 def _check_measure(name: str, config: RunConfig, measure: str) -> None:
     """Refuse, before anything runs, what is no number in any run's record."""
     if config.survey is None and measure.split(".")[0] in WORDS:
@@ -338,3 +387,13 @@ def _configure(
 ) -> RunConfig:
     settings = {**panel.set, **variant.set, **variant.settings(axis, place)}
     return scenario_files.change(base, settings)
+
+
+def kernel_clock(measures: Iterable[str]) -> Clock:
+    """Return what a run of a study reads the time from that is spent in its actors.
+
+    Processor time where one of the *measures* that the study looks up in it is made of that: other
+    programs do not slow it down. Nothing else needs it, and reading it slows the run itself down.
+    """
+    firsts = {measure.split(".")[0] for measure in measures}
+    return time.process_time if firsts.intersection(_KERNEL_TIMES) else time.perf_counter

@@ -1,7 +1,4 @@
-"""Surveys: figures of a paper that need no query, no network and no run.
-
-Here are their keys, and `take_survey`, which takes one; the modules beside this one measure.
-"""
+"""The keys of surveys; `scenarios.surveys.take_survey` takes one."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ from joins.errors import suggest
 
 if TYPE_CHECKING:
     from joins.window_join.registry import IndexName
-    from netsim.cost import CostProfile
     from scenarios.calibration.window_workload import WindowWorkload
 else:
     IndexName = str  # which are allowed is looked up as one is named: to load them takes a while
@@ -466,33 +462,3 @@ AnySurvey = Annotated[
     | SegmentSpeedSurvey,
     Field(discriminator="of"),
 ]
-
-
-def take_survey(survey: AnySurvey, *, seed: int, profile: CostProfile) -> Surveyed:
-    """Return the figures of *survey*.
-
-    *profile* is what work costs in virtual time. Surveys that time this machine join the same keys
-    for every *seed*.
-    """
-    # Only here: they load all indexes, which runs need not.
-    from scenarios.surveys import index_surveys, plan_surveys, structure_speed, window_join_speed
-
-    match survey:
-        case PlanSurvey():
-            return plan_surveys.take_plans(survey, seed, profile)
-        case PlanningSpeedSurvey():
-            return plan_surveys.take_planning_speed(survey, seed)
-        case IndexStepsSurvey():
-            return index_surveys.take_index_steps(survey, seed, profile)
-        case InsertSpreadSurvey():
-            return index_surveys.take_insert_spread(survey, seed, profile)
-        case MemoryTrafficSurvey():
-            return index_surveys.take_memory_traffic(survey, seed, profile)
-        case WindowJoinSpeedSurvey():
-            return window_join_speed.take_window_join_speed(survey)
-        case DriftSpeedSurvey():
-            return window_join_speed.take_drift_speed(survey)
-        case SubwindowSpeedSurvey():
-            return structure_speed.take_subwindow_speed(survey)
-        case SegmentSpeedSurvey():
-            return structure_speed.take_segment_speed(survey)

@@ -244,7 +244,7 @@ def show_findings(out: Console, findings: Findings, directory: Path, replay: str
         style = STYLES[VERDICT_WORDS[finding.holds]]
         where = f" [{finding.panel}]" if finding.panel else ""
         statement = f"{finding.claim.text} ({finding.claim.stated}){where}{mark_kind(finding.kind)}"
-        word = f"{holds_word(finding):<14}"
+        word = f"{holds_word(finding.holds, undecided=finding.undecided):<14}"
         print_wrapped(out, f"{statement}: {finding.detail}", head=word, head_style=style)
         if finding.why:
             print_wrapped(out, finding.why, "dim", head=" " * len(word))
@@ -268,7 +268,7 @@ def show_reproduction(
     out: Console, reproduction: Reproduction, directory: Path, replay: str
 ) -> None:
     """Print how many claims of each study hold, those that do not, and what went wrong."""
-    from scenarios.study.statements import ClaimCounts
+    from scenarios.study.reproduction import ClaimCounts
 
     rows = [
         (study.figure or study.name, study.name, *map(str, ClaimCounts.of(study.claims)))
@@ -281,14 +281,13 @@ def show_reproduction(
     print_table(
         out, TextTable(title=reproduction.title, columns=columns, rows=rows, text_columns=2)
     )
-    for claim in reproduction.claims:
-        if claim.holds is False:
+    for claim in reproduction.claim_records:
+        if claim["holds"] is False:
             word = f"{HOLDS_WORDS[False]}  "
-            statement = (
-                f"{claim.figure or claim.study}, {claim.text} ({claim.stated}): {claim.measured}"
-            )
+            where = f"{claim['figure'] or claim['study']}, {claim['text']} ({claim['stated']})"
+            statement = f"{where}: {claim['measured']}"
             print_wrapped(out, statement, head=word, head_style=STYLES["FAIL"])
-            print_wrapped(out, claim.why or "no reason is known", "dim", head=" " * len(word))
+            print_wrapped(out, claim["why"] or "no reason is known", "dim", head=" " * len(word))
     for study in reproduction.studies:
         for mistake in study.mistakes:
             print_wrapped(out, f"{study.name}: {mistake}", STYLES["FAIL"])

@@ -14,8 +14,8 @@ import joinsim as js
 from joinsim import Scenario
 from scenarios import scenario_files
 from scenarios.run_directory import UNFINISHED
-from scenarios.study import statements
-from scenarios.study.statements import NotCompared
+from scenarios.study import reproduction
+from scenarios.study.reproduction import NotCompared
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
 PLAIN = """
@@ -95,7 +95,7 @@ def catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, prepared: Path) -> 
     monkeypatch.setattr(scenario_files, "catalog", lambda: paths)
     untested = NotCompared(where="Figure 15g", text="inside Storm", why="Storm is not here")
     monkeypatch.setattr(
-        statements, "not_compared", lambda paper: (untested,) if paper == "panjoin" else ()
+        reproduction, "not_compared", lambda paper: (untested,) if paper == "panjoin" else ()
     )
     write()
     return write

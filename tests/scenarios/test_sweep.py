@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 import joinsim as js
-from scenarios import sweep
 from scenarios.plan import topology_of
 from scenarios.scenario_files import ConfigError, build
-from scenarios.study import findings
+from scenarios.study import point_runs
 from scenarios.sweep import Range, settings_of, sweep_study
 
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
@@ -172,7 +171,7 @@ def test_processes_that_die_are_named(tmp_path: Path, monkeypatch: pytest.Monkey
         raise BrokenProcessPool
         yield
 
-    monkeypatch.setattr(sweep, "process_pool", dying)
+    monkeypatch.setattr(point_runs, "process_pool", dying)
     with pytest.raises(ConfigError, match="a process of the sweep has died"):
         js.sweep(
             QUERY, DATA, over={"pes": [1, 2]}, topology="split_join", processes=2, out=tmp_path
@@ -240,7 +239,7 @@ def test_a_survey_is_swept_as_a_query_is(tmp_path: Path) -> None:
 def test_a_survey_that_cannot_be_swept_is_refused(
     how: dict[str, Any], mistake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings, "free_memory_bytes", lambda: 1)
+    monkeypatch.setattr(point_runs, "free_memory_bytes", lambda: 1)
     how = {"measures": ["tuples_s.median"]} | how
     with pytest.raises(ConfigError, match=mistake):
         js.sweep("pim-band", scale="smoke", survey=SURVEY, **how)

@@ -24,7 +24,8 @@ from scenarios import scenario_files
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.report.result_tables import holds_word
 from scenarios.streams import SAMPLES, find_file, prepare_streams
-from scenarios.study.findings import Findings, plan_points, run_points
+from scenarios.study.findings import Findings
+from scenarios.study.point_runs import plan_points, run_points
 from scenarios.study.section import Claim
 from scenarios.study.study import Chart, Study, load_study
 from scenarios.tables import prepare_tables
@@ -112,7 +113,7 @@ def _is_selected(where: str | None, time: str | None) -> bool:
 def run(name: str) -> Findings:
     """Run a study at smoke scale, and judge its claims."""
     study = load_simulated(name)
-    plans = plan_points(study, prepare)  # type: ignore[arg-type]
+    plans = plan_points(study, prepare)
     with TemporaryDirectory() as folder:
         findings = run_points(
             study, plans, Path(folder), on_point=lambda *_: None, replay=lambda _: ""
@@ -131,7 +132,9 @@ def words_of(findings: Findings) -> Words:
         place = f" [{finding.panel}]" if finding.panel else ""
         text = f"{claim.text}{place}: {' / '.join(claim.of)}, {claim.stated}"
         seen[text] += 1
-        words[text + (f" ({seen[text]})" if seen[text] > 1 else "")] = holds_word(finding)
+        words[text + (f" ({seen[text]})" if seen[text] > 1 else "")] = holds_word(
+            finding.holds, undecided=finding.undecided
+        )
     return words
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.scenario_files import ConfigError
-from scenarios.study.inputs import digest_inputs
+from scenarios.study.findings import digest_inputs
 from scenarios.study.study import load_study
 
 STUDY = """

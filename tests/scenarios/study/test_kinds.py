@@ -16,10 +16,10 @@ from scenarios.many_runs import Preparation, RunResult
 from scenarios.report.result_tables import chart_table, claims_table
 from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.scenario_files import ConfigError
-from scenarios.study import findings, inputs
-from scenarios.study.findings import Findings, plan_points, run_points
-from scenarios.study.kinds import KIND_WORDS, kernel_clock, kind_of
-from scenarios.study.study import Study, load_study
+from scenarios.study import findings, point_runs
+from scenarios.study.findings import Findings
+from scenarios.study.point_runs import plan_points, run_points
+from scenarios.study.study import KIND_WORDS, Study, kernel_clock, kind_of, load_study
 
 STUDY = """
 query = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '10' ON '20')"
@@ -230,7 +230,7 @@ def test_results_of_another_machine_are_not_reused(
     ).write_json(tmp_path, "")
     assert Findings.read(study, tmp_path) is not None
     other = {"processor": "another one", "cores": 2, "system": "Linux x86_64"}
-    monkeypatch.setattr(inputs, "describe_machine", lambda: other)
+    monkeypatch.setattr(findings, "describe_machine", lambda: other)
     assert Findings.read(study, tmp_path) is None
 
 
@@ -238,7 +238,7 @@ def test_a_survey_that_needs_more_memory_than_is_free_is_refused_before_any_runs
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = load(tmp_path, ALONE.replace("window_bits = 6", "window_bits = 25"))
-    monkeypatch.setattr(findings, "free_memory_bytes", lambda: 1 << 30)
+    monkeypatch.setattr(point_runs, "free_memory_bytes", lambda: 1 << 30)
     with pytest.raises(ConfigError, match=r"point 1 .*: it needs about 12.* GB of memory and 1"):
         plan_points(study, Preparation())
     assert any("takes about 12" in remark for remark in study.remarks)

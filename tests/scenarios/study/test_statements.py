@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from scenarios.study.judging import Finding
-from scenarios.study.reproduction import PAPERS, find_studies
-from scenarios.study.section import Claim, StudySection
-from scenarios.study.statements import (
+from scenarios.study.judging import Finding, Outcome
+from scenarios.study.reproduction import (
+    PAPERS,
     ClaimCounts,
-    Outcome,
+    find_studies,
     not_compared,
     statements_of_paper,
     statements_of_study,
 )
+from scenarios.study.section import Claim, StudySection
 from scenarios.study.study import load_study
 
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from netsim.cost import load_profile
+from scenarios.surveys import take_survey
 from scenarios.surveys.survey import (
     IndexStepsSurvey,
     InsertSpreadSurvey,
     MemoryTrafficSurvey,
-    take_survey,
 )
 
 STEPS = {"insert", "delete", "search", "scan", "merge"}

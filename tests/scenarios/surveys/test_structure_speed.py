@@ -14,8 +14,8 @@ from joins.indexes.immutable.po_join import PoJoinSegment
 from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.structures import SEGMENTS
 from netsim.cost import load_profile
-from scenarios.surveys import structure_speed
-from scenarios.surveys.survey import SegmentSpeedSurvey, SubwindowSpeedSurvey, Surveyed, take_survey
+from scenarios.surveys import structure_speed, take_survey
+from scenarios.surveys.survey import SegmentSpeedSurvey, SubwindowSpeedSurvey, Surveyed
 
 KINDS = (*STRUCTURES, "b_plus_tree")
 

@@ -19,8 +19,8 @@ from netsim.cost import load_profile
 from scenarios import scenario_files
 from scenarios.calibration.window_workload import WindowWorkload, expected_matches
 from scenarios.scenario_files import ConfigError
-from scenarios.surveys import window_join_speed
-from scenarios.surveys.survey import DriftSpeedSurvey, Surveyed, WindowJoinSpeedSurvey, take_survey
+from scenarios.surveys import take_survey, window_join_speed
+from scenarios.surveys.survey import DriftSpeedSurvey, Surveyed, WindowJoinSpeedSurvey
 
 
 def survey_of(**keys: Any) -> WindowJoinSpeedSurvey:

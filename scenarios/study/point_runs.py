@@ -1,0 +1,290 @@
+"""Runs the points of a study or a sweep: in turn, or side by side in processes.
+
+A sweep stores what each point came to in a folder that a digest of its inputs names, and takes it
+from there where an earlier sweep has run the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import Future, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from actors.hosting.inline import Clock
+from joins.threads import usable_cores
+from netsim.cost import load_profile
+from scenarios.config import RunConfig
+from scenarios.formatting import format_bytes
+from scenarios.machine_record import free_memory_bytes
+from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
+from scenarios.measures import Parts, look_up, record
+from scenarios.plan import Plan, Prepare, make_plan
+from scenarios.process_pool import process_pool
+from scenarios.run import Report, execute
+from scenarios.run_directory import POINTS, read_json, write_json
+from scenarios.scenario_files import ConfigError, change
+from scenarios.study.findings import Findings, digest_inputs, digest_runs
+from scenarios.study.study import Point, Study, kernel_clock
+from scenarios.surveys import take_survey
+from scenarios.sustainable import highest_sustained, is_sustained, saturated_tps
+from scenarios.sweep import SUSTAINABLE
+from scenarios.tables import TableStream
+from spark_bridge.prepared import PreparedStream
+
+_STORED = "point.json"
+_RATE = "feeding.rate_tps"
+
+
+def plan_points(study: Study, prepare: Prepare) -> dict[int, Plan]:
+    """Return a plan for each point, so that what is wrong with any is known before the first runs.
+
+    A survey needs none, but memory. Raise :exc:`ConfigError` naming the point.
+    """
+    plans = {}
+    for point in study.points:
+        try:
+            if point.config.survey:
+                _check_memory(point.config)
+            else:
+                plans[point.number] = make_plan(point.config, prepare=prepare)
+        except ValueError as error:
+            raise ConfigError(
+                f"{study.base.name}, point {point.number} ({point.label}): {error}"
+            ) from None
+    return plans
+
+
+def _check_memory(config: RunConfig) -> None:
+    """Raise :exc:`ConfigError` where the survey of a point needs more memory than there is."""
+    assert config.survey is not None
+    needed, free = config.survey.memory_bytes, free_memory_bytes()
+    if needed > free:
+        raise ConfigError(
+            f"it needs about {format_bytes(needed)} of memory and {format_bytes(free)} are free; "
+            "take a smaller scale, or a file of your own that extends the scenario and runs fewer "
+            "points (only)"
+        )
+
+
+def run_points(
+    study: Study,
+    plans: Mapping[int, Plan],
+    directory: Path,
+    *,
+    on_point: Callable[[int, str], None],
+    replay: Callable[[Point], str],
+    processes: int | None = 1,
+    search: bool = False,
+    store: bool = False,
+    fresh: bool = False,
+) -> Findings:
+    """Run every point into a folder of its own below *directory*.
+
+    Parameters
+    ----------
+    plans
+        Of `plan_points`.
+    on_point
+        Called with how many points are done, and with what is next or, side by side, what is done.
+    replay
+        Returns the command that repeats a point.
+    processes
+        How many run at once, at most one per core; None: as many as there are cores. Where seconds
+        of this machine are measured it is one.
+    search
+        Whether to find each point's sustainable rate, in place of running it as it is.
+    store
+        Whether results are stored, and those that *directory* has of the same configuration, data
+        and version are taken from there.
+    fresh
+        Whether to run all again, whatever is stored.
+
+    Raises
+    ------
+    ConfigError
+        A point has no number of the name that is to be measured, or a process has died.
+    """
+    inputs = digest_inputs(study)
+    runs: dict[int, _PointRun] = {}
+    for point in study.in_turns:
+        plan = plans.get(point.number)
+        folder = _digest_of(study, point, plan, search=search) if store else f"{point.number:03}"
+        runs[point.number] = _PointRun(
+            point=point,
+            streams=plan.streams if plan else (),
+            directory=directory / POINTS / folder,
+            parts=study.section.parts,
+            kernel_clock=kernel_clock(study.measures_of(point)),
+            search=search,
+            store=store,
+            replay=replay(point),
+        )
+    results: dict[int, RunResult] = {}
+    for number, one in runs.items() if store and not fresh else ():
+        if stored := one.stored():
+            results[number] = stored
+    waiting = {number: one for number, one in runs.items() if number not in results}
+    cores = usable_cores()
+    most = 1 if study.is_measured else min(processes or cores, cores, len(waiting) or 1)
+
+    def note(label: str) -> None:
+        on_point(min(len(results), len(runs) - 1), label)
+
+    ran = _in_turn(waiting, plans, note) if most == 1 else _side_by_side(waiting, most, note)
+    with closing(ran):
+        for number, result in ran:
+            results[number] = result
+            if result.record:
+                _check_measures(study, runs[number].point, result.record)
+    return Findings(
+        study=study,
+        results={point.number: results[point.number] for point in study.points},
+        inputs=inputs,
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+    )
+
+
+def _digest_of(study: Study, point: Point, plan: Plan | None, *, search: bool) -> str:
+    """Return the name of the folder with all that equal runs of a point came to."""
+    parts = study.section.parts | ({"search": (SUSTAINABLE,)} if search else {})
+    streams = plan.streams if plan else ()
+    tables = [one.table for one in streams if isinstance(one, TableStream)]
+    digest = digest_runs([point.config], parts=parts, measured=study.is_measured, tables=tables)
+    return digest[:16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PointRun:
+    """One point, as it goes to a process: its configuration, and the streams, prepared."""
+
+    point: Point
+    streams: tuple[PreparedStream, ...]
+    directory: Path
+    parts: Parts
+    kernel_clock: Clock
+    search: bool
+    store: bool
+    replay: str
+
+    def run(self, plan: Plan | None = None) -> RunResult:
+        """Run it, or search for its sustainable rate; *plan* is its own, where there is one yet."""
+        if self.point.config.survey:
+            result = _take_survey(self.point.config)
+        elif self.search:
+            result = _find_sustainable(self)
+        else:
+            result = run_one_of_many(
+                plan or make_plan(self.point.config, prepare=lambda *_: self.streams),
+                self.directory,
+                replay=self.replay,
+                parts=self.parts,
+                keep=False,
+                kernel_clock=self.kernel_clock,
+            )
+        if self.store and result.failure is None:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            stored = {key: getattr(result, key) for key in ("record", "passed", "claims_exact")}
+            write_json(self.directory / _STORED, stored)
+        return result
+
+    def stored(self) -> RunResult | None:
+        """Return what an earlier run of the same came to; None where there was none."""
+        try:
+            written = read_json(self.directory / _STORED)
+        except (OSError, ValueError):
+            return None
+        return RunResult(config=self.point.config, **written)
+
+
+def _in_turn(
+    runs: Mapping[int, _PointRun], plans: Mapping[int, Plan], note: Callable[[str], None]
+) -> Generator[tuple[int, RunResult]]:
+    """Run all of *runs* here, and yield each with its number; *note* is called before each."""
+    with one_ray_for(plans[number] for number in runs if number in plans):
+        for number, one in runs.items():
+            note(one.point.label)
+            yield number, one.run(plans.get(number))
+
+
+def _side_by_side(
+    runs: Mapping[int, _PointRun], processes: int, note: Callable[[str], None]
+) -> Generator[tuple[int, RunResult]]:
+    """Run all of *runs* in *processes*, and yield each with its number as it is done.
+
+    *note* is called after each.
+    """
+    try:
+        with process_pool(processes) as pool:
+            futures: dict[Future[RunResult], int] = {
+                pool.submit(one.run): number for number, one in runs.items()
+            }
+            for future in as_completed(futures):
+                number = futures[future]
+                yield number, future.result()
+                note(f"{runs[number].point.label} is done")
+    except BrokenProcessPool:
+        raise ConfigError(
+            "a process of the sweep has died, as it does where there is too little memory: run "
+            "fewer points at once, as with processes=1"
+        ) from None
+
+
+def _take_survey(config: RunConfig) -> RunResult:
+    """Take the survey of a point that is one."""
+    assert config.survey is not None  # what has no plan
+    surveyed = take_survey(config.survey, seed=config.seed, profile=load_profile(config.profile))
+    record = surveyed.record | {"checked": surveyed.checked}
+    return RunResult(config=config, record=record, passed=surveyed.passed, claims_exact=False)
+
+
+def _find_sustainable(one: _PointRun) -> RunResult:
+    """Return what the run at the highest rate came to that the system sustains."""
+    one.directory.mkdir(parents=True, exist_ok=True)
+    best: dict[str, Any] = {}
+    rates: dict[int, bool] = {}
+
+    def run(rate: int | None, folder: str) -> Report:
+        config = change(one.point.config, {_RATE: rate})
+        return execute(make_plan(config, prepare=lambda *_: one.streams), Path(folder))
+
+    def sustains(rate: int) -> bool:
+        with TemporaryDirectory(dir=one.directory) as folder:
+            report = run(rate, folder)
+            rates[rate] = is_sustained(report)
+            if rates[rate]:
+                best.update(report=report.verdict, record=record(report, one.parts))
+        return rates[rate]
+
+    with TemporaryDirectory(dir=one.directory) as folder:
+        free = run(None, folder)
+        guess_tps = saturated_tps(free)
+    rate = highest_sustained(sustains, guess_tps)
+    if not best:
+        return RunResult(config=one.point.config, failure="not even 1 tuple a second is sustained")
+    found = {
+        SUSTAINABLE: rate,
+        "saturated_tps": guess_tps,
+        "rates": {str(k): rates[k] for k in rates},
+    }
+    verdict = best["report"]
+    return RunResult(
+        config=one.point.config,
+        record=best["record"] | found,
+        passed=verdict.passed,
+        claims_exact=verdict.claims_exact,
+    )
+
+
+def _check_measures(study: Study, point: Point, record: Mapping[str, object]) -> None:
+    """Raise :exc:`ConfigError` where the *record* of a point lacks what the study looks up."""
+    for measure in study.measures_of(point):
+        try:
+            look_up(record, measure)
+        except KeyError as error:
+            raise ConfigError(f"{study.base.name}: {error.args[0]}") from None
