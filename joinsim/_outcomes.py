@@ -28,7 +28,7 @@ from scenarios.report.result_tables import (
     reproduction_table,
 )
 from scenarios.report.run_summary import summary_html, summary_text
-from scenarios.report.table import TextTable, notebook_html
+from scenarios.report.text_table import TextTable, notebook_html
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
 from scenarios.run_json import summary

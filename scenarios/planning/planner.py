@@ -17,7 +17,7 @@ from actors.source import NS_PER_S
 from netsim.network import link_between
 from scenarios.formatting import NO_VALUE
 from scenarios.plan import Plan
-from scenarios.report.table import TextTable, notebook_html
+from scenarios.report.text_table import TextTable, notebook_html
 from scenarios.run import Report
 from topologies.actor_graph import ActorGraph
 

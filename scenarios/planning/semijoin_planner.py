@@ -15,7 +15,7 @@ from scenarios.config import build_network
 from scenarios.formatting import NO_VALUE
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal, measured_cost
-from scenarios.report.table import TextTable
+from scenarios.report.text_table import TextTable
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
 from topologies.semijoin import Semijoin, plan_of, replanning_of, with_tuple_bytes

@@ -23,7 +23,7 @@ from scenarios.formatting import format_count
 from scenarios.measures import record
 from scenarios.plan import Plan
 from scenarios.planning.planner import Cost, Planner, Proposal
-from scenarios.report.table import TextTable
+from scenarios.report.text_table import TextTable
 from scenarios.run import Report
 from topologies import TopologyError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from scenarios.formatting import format_value
 from scenarios.report.result_tables import reproduction_table
-from scenarios.report.table import TextTable
+from scenarios.report.text_table import TextTable
 from scenarios.run_directory import UNFINISHED
 from scenarios.scenario_files import ConfigError
 from scenarios.study.reproduction import PAPERS, RECORD, ClaimCounts

@@ -43,7 +43,7 @@ from scenarios.report.result_tables import (
 from scenarios.report.run_pages import fill_page
 from scenarios.report.run_pictures import run_pictures
 from scenarios.report.study_picture import kinds_key, study_picture
-from scenarios.report.table import TextTable
+from scenarios.report.text_table import TextTable
 from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings

@@ -14,7 +14,7 @@ from scenarios.formatting import (
     format_ms,
     format_value,
 )
-from scenarios.report.table import TableCell, TextTable
+from scenarios.report.text_table import TableCell, TextTable
 
 if TYPE_CHECKING:
     from scenarios.advice.advice import Advice

@@ -36,7 +36,7 @@ from scenarios.report.run_pictures import (
     time_picture,
 )
 from scenarios.report.run_summary import NEAR, describe_verdict, settings_tables
-from scenarios.report.table import TextTable
+from scenarios.report.text_table import TextTable
 from scenarios.run import Report
 from scenarios.run_directory import RUN_RECORD
 from scenarios.run_json import summary

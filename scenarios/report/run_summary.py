@@ -32,7 +32,7 @@ from scenarios.formatting import (
     format_ms,
     format_values,
 )
-from scenarios.report.table import TextTable
+from scenarios.report.text_table import TextTable
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
 from scenarios.run_json import collectors, latency_ms, versions

@@ -41,7 +41,7 @@ from scenarios.report.result_tables import (
     verdict_cell,
 )
 from scenarios.report.run_summary import summary_rows
-from scenarios.report.table import TableCell, TextTable
+from scenarios.report.text_table import TableCell, TextTable
 from scenarios.run import Report
 from scenarios.run_json import versions
 from scenarios.terminal.printing import (

@@ -19,7 +19,7 @@ from scenarios.report.run_summary import (
     summary_rows,
     summary_text,
 )
-from scenarios.report.table import TableCell, TextTable
+from scenarios.report.text_table import TableCell, TextTable
 from scenarios.run import Report
 from scenarios.verdict import CheckResult
 from tests.scenarios.toy_run import failed_verdict, toy_config, toy_report
