@@ -200,18 +200,7 @@ class Findings:
             "assumptions": [str(one) for one in self.study.assumptions],
             "charts": [self._chart(chart) for chart in self.study.charts],
             "claims": [
-                {
-                    "text": finding.claim.text,
-                    "panel": finding.panel,
-                    "of": finding.claim.of,
-                    "kind": finding.kind,
-                    "stated": finding.claim.stated,
-                    "paper": finding.claim.paper,
-                    "holds": finding.holds,
-                    "undecided": finding.undecided,
-                    "values": finding.detail,
-                    "why": finding.why,
-                }
+                finding.as_json() | {"of": finding.claim.of, "values": finding.detail}
                 for finding in self.claims
             ],
             "points": [

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import inf, isnan
 from statistics import fmean
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from scenarios.formatting import NO_VALUE
 from scenarios.study.estimates import Estimate
@@ -61,6 +61,19 @@ class Finding:
         if self.holds is not None:
             return "holds" if self.holds else "fails with a reason" if self.why else "fails"
         return "undecided" if self.undecided else "not comparable"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it with stable keys, without its numbers."""
+        return {
+            "panel": self.panel,
+            "text": self.claim.text,
+            "stated": self.claim.stated,
+            "paper": self.claim.paper,
+            "holds": self.holds,
+            "undecided": self.undecided,
+            "kind": self.kind,
+            "why": self.why,
+        }
 
 
 def judge_claim(

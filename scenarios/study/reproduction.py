@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -97,14 +97,6 @@ class Statement:
     why: str
 
 
-class Judged(Protocol):
-    """A claim or a statement."""
-
-    @property
-    def outcome(self) -> Outcome:
-        """What came of it."""
-
-
 class ClaimCounts(NamedTuple):
     """How many claims or statements were tested, and what came of them."""
 
@@ -116,7 +108,7 @@ class ClaimCounts(NamedTuple):
     not_comparable: int
 
     @classmethod
-    def of(cls, judged: Iterable[Judged]) -> ClaimCounts:
+    def of(cls, judged: Iterable[Finding | Statement]) -> ClaimCounts:
         """Return how often there is each outcome among what was *judged*."""
         outcomes = [one.outcome for one in judged]
         unknown = outcomes.count("not comparable")
@@ -258,19 +250,14 @@ class Reproduced:
         numbers = findings.study.section.numbers(claim, chart.panel)
         reported = [numbers[place] for place in chart.axis.places if place in numbers]
         theirs = f"; {', '.join(map(format_value, reported))} reported" if reported else ""
-        return {
-            "study": self.name,
-            "figure": self.figure,
-            "panel": finding.panel,
-            "text": claim.text,
-            "stated": claim.stated + theirs,
-            "paper": claim.paper,
-            "measured": f"{' / '.join(claim.of)}: {finding.detail}",
-            "holds": finding.holds,
-            "undecided": finding.undecided,
-            "kind": finding.kind,
-            "why": finding.why,
-        }
+        return (
+            {"study": self.name, "figure": self.figure}
+            | finding.as_json()
+            | {
+                "stated": claim.stated + theirs,
+                "measured": f"{' / '.join(claim.of)}: {finding.detail}",
+            }
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
