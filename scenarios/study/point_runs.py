@@ -126,9 +126,15 @@ def run_points(
             replay=replay(point),
         )
     results: dict[int, RunResult] = {}
+
+    def add(number: int, result: RunResult) -> None:
+        results[number] = result
+        if result.record:
+            _check_measures(study, runs[number].point, result.record)
+
     for number, one in runs.items() if store and not fresh else ():
         if stored := one.stored():
-            results[number] = stored
+            add(number, stored)
     waiting = {number: one for number, one in runs.items() if number not in results}
     cores = usable_cores()
     most = 1 if study.is_measured else min(processes or cores, cores, len(waiting) or 1)
@@ -139,9 +145,7 @@ def run_points(
     ran = _in_turn(waiting, plans, note) if most == 1 else _side_by_side(waiting, most, note)
     with closing(ran):
         for number, result in ran:
-            results[number] = result
-            if result.record:
-                _check_measures(study, runs[number].point, result.record)
+            add(number, result)
     return Findings(
         study=study,
         results={point.number: results[point.number] for point in study.points},

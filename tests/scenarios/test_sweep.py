@@ -152,6 +152,13 @@ def test_a_point_that_ran_is_not_run_again(tmp_path: Path) -> None:
     assert sum(after[name] != points(tmp_path)[name] for name in after) == 1
 
 
+def test_a_measure_that_a_stored_point_lacks_is_refused(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"over": {"pes": [1]}, "topology": "split_join", "out": tmp_path}
+    js.sweep(QUERY, DATA, processes=1, **how)
+    with pytest.raises(ConfigError, match=r"measure no\.such: there is no 'no'"):
+        js.sweep(QUERY, DATA, processes=1, measures=["no.such"], **how)
+
+
 def test_processes_change_nothing(tmp_path: Path) -> None:
     over = {"pes": [1, 2]}
     alone, beside = (
