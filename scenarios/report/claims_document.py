@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from scenarios.formatting import format_value
 from scenarios.report.result_tables import reproduction_table
 from scenarios.report.text_table import TextTable
-from scenarios.run_directory import UNFINISHED
+from scenarios.run_directory import UNFINISHED, read_json
 from scenarios.scenario_files import ConfigError
 from scenarios.study.reproduction import PAPERS, RECORD, ClaimCounts
 
@@ -34,7 +33,7 @@ def read_reproductions(directories: Sequence[Path]) -> list[dict[str, Any]]:
             raise ConfigError(f"{directory} is no reproduction: there is no {path}")
         if (directory / UNFINISHED).exists():
             raise ConfigError(f"{directory} has not finished: run joinsim reproduce again")
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path)
         if record["paper"] in records:
             raise ConfigError(f"{directory}: there is another reproduction of {record['paper']}")
         records[record["paper"]] = record

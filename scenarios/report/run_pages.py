@@ -38,7 +38,7 @@ from scenarios.report.run_pictures import (
 from scenarios.report.run_summary import NEAR, describe_verdict, settings_tables
 from scenarios.report.text_table import TextTable
 from scenarios.run import Report
-from scenarios.run_directory import RUN_RECORD
+from scenarios.run_directory import RUN_RECORD, read_json
 from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
 
@@ -128,7 +128,7 @@ class RunRecord:
     def read(cls, directory: Path) -> RunRecord:
         """Return the record in a run's folder; raise :exc:`ConfigError` where there is none."""
         try:
-            record = json.loads((directory / RUN_RECORD).read_text(encoding="utf-8"))
+            record = read_json(directory / RUN_RECORD)
             page = (directory / "report.html").read_text(encoding="utf-8")
         except (OSError, ValueError):
             raise ConfigError(

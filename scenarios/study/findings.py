@@ -7,7 +7,6 @@ depend on: `digest_inputs` is equal.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,7 +21,7 @@ from scenarios.config import RunConfig
 from scenarios.machine_record import describe_machine
 from scenarios.many_runs import RunResult
 from scenarios.measures import look_up
-from scenarios.run_directory import write_json
+from scenarios.run_directory import read_json, write_json
 from scenarios.run_json import versions
 from scenarios.streams import REPOSITORY, find_file
 from scenarios.study.estimates import Estimate
@@ -65,7 +64,7 @@ class Findings:
         depend on.
         """
         try:
-            written = json.loads((directory / "study.json").read_text(encoding="utf-8"))
+            written = read_json(directory / "study.json")
         except (OSError, ValueError):
             return None
         inputs = digest_inputs(study)
