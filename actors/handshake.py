@@ -19,10 +19,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.probes import Probes, give_windows
 from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
-from actors.source import Fed
+from actors.source import Fed, Probes, give_windows
 from actors.window_join import expire
 from joins.batch import Batch, Schema
 from joins.indexes.index import Index, ranges_for, stored_columns

@@ -16,10 +16,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from actors.probes import Probes, give_windows
 from actors.protocol import Actor, Context, Message, Payload
 from actors.results import Answers
-from actors.source import Fed
+from actors.source import Fed, Probes, give_windows
 from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.indexes.index import Index, ranges_for, stored_columns

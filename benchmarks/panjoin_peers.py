@@ -19,10 +19,9 @@ from actors.feed import StreamFile
 from actors.handshake import LEFTWARD, RIGHTWARD, Flow
 from actors.hosting.inline import RecordingContext
 from actors.panjoin.worker import Commands
-from actors.probes import Probes
 from actors.protocol import Actor, Message, Payload
 from actors.results import Answers
-from actors.source import Fed, Feeding
+from actors.source import Fed, Feeding, Probes
 from actors.window_join import Share
 from benchmarks.b_plus_tree_join import KEY_BITS, make_keys
 from benchmarks.measure import Result, command_line, report

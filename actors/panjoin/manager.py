@@ -25,10 +25,9 @@ from actors.panjoin.worker import (
     WorkerResult,
     WorkerSubwindows,
 )
-from actors.probes import Probes, give_windows
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
 from actors.results import Found, report_late, send_answers
-from actors.source import Fed
+from actors.source import Fed, Probes, give_windows
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.epochs import EpochCutter, MergeThreshold

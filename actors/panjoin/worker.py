@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from actors.probes import Probes
 from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
+from actors.source import Probes
 from joins.batch import Batch, Schema
 from joins.event_time import Candidates, EventTimePairs, Paired
 from joins.indexes.index import EncodedRanges, encode_ranges, ranges_for, stored_columns

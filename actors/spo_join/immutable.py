@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from actors.probes import Probes
 from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
+from actors.source import Probes
 from actors.spo_join.mutable import Offsets, SortedField
 from actors.spo_join.router import MergeFlag, Routed, UpTo
 from joins.batch import Schema

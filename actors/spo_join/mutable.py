@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from actors.probes import Probes
 from actors.protocol import Actor, Context, Message, Payload
 from actors.results import Found, send_answers
+from actors.source import Probes
 from actors.spo_join.router import MergeFlag, Routed
 from joins.batch import Schema
 from joins.bit_array import intersect, keep_window, read_matches

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from actors.probes import Probes, give_windows
 from actors.protocol import Actor, Context, Message, Payload
-from actors.source import Fed
+from actors.source import Fed, Probes, give_windows
 from joins.batch import Schema
 from joins.epochs import EpochCutter, MergeThreshold
 from joins.queries.query import JoinQuery

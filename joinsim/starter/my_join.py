@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from actors.probes import Probes
 from actors.protocol import Actor, Context, Message
 from actors.results import Answers
-from actors.source import Source
+from actors.source import Probes, Source
 from actors.window_join import RoundRobin, Router, Routing, Share
 from joins.batch import Batch, Schema
 from joins.hashing import mix

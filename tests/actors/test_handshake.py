@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from actors.feed import StreamFile
 from actors.handshake import Core
 from actors.hosting.inline import RecordingContext
-from actors.probes import give_windows
 from actors.protocol import Actor, Message
 from actors.results import Answers
-from actors.source import Fed, Feeding
+from actors.source import Fed, Feeding, give_windows
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.queries.parser import parse_query

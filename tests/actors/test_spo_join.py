@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.probes import Probes
 from actors.serialisation import load, save
+from actors.source import Probes
 from actors.spo_join.immutable import (
     Cached,
     Carried,
