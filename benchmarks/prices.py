@@ -3,11 +3,12 @@
 In the clock: one step of one structure, processor time.
 
 Every structure that a system is made of works at sizes of 2^6 to 2^22 tuples, and at odd powers
-between them, by 1 to 1,024 tuples at a time (`scenarios.calibration.structure_work`). What its
-steps counted is priced, and compared with processor time. The profile was measured on a machine
-that it names (`joinsim calibrate --no-live`); on another kind, give one that was measured there.
-Machines that others use too are not always as fast: before every structure a read in the nearest
-cache is timed, and processor time is divided by what such reads take over the profile's (printed).
+between them, by 1 to 1,024 tuples at a time, subwindows by up to 65,536
+(`scenarios.calibration.structure_work`). What its steps counted is priced, and compared with
+processor time. The profile was measured on a machine that it names (`joinsim calibrate --no-live`);
+on another kind, give one that was measured there. Machines that others use too are not always as
+fast: before every structure a read in the nearest cache is timed, and processor time is divided by
+what such reads take over the profile's (printed).
 
 A figure is the share of measurements where virtual over real time is within 0.75 to 1.33; the note
 has the same for prices of units, the same for all structures, and the least and the greatest
@@ -43,7 +44,7 @@ from scenarios.calibration.structure_work import Sample, measure_all
 
 _SIZES = tuple(1 << bits for bits in (6, 7, 9, 10, 11, 13, 15, 16, 17, 19, 20, 21, 22))
 _QUICK = tuple(1 << bits for bits in (7, 11, 15, 19))
-_BATCHES = (1, 8, 32, 256, 1024)
+_BATCHES = (1, 8, 32, 256, 1024, 4096, 65_536)
 _MATCHES = (16,)
 _LEAST, _MOST = 0.75, 1.33
 _DIFFERENT = 1.1

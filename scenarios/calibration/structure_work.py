@@ -38,8 +38,11 @@ from scenarios.calibration.window_workload import WindowWorkload
 
 SIZES = tuple(1 << bits for bits in range(6, 23, 2))
 """Tuples that a structure has while it is measured."""
-BATCHES = (1, 32, 1024)
+BATCHES = (1, 32, 1024, 16_384, 131_072)
 """Tuples of a batch."""
+_USUAL_BATCH, _LARGE_BATCH = 1024, BATCHES[-1]
+"""Most tuples of a batch that are measured: of most structures, and of those that figures fill in
+large batches."""
 MATCHES = (2, 64)
 """Matches of a probe, about."""
 _SCANNED = 1 << 26
@@ -89,6 +92,9 @@ class Workload:
         In what it differs from the structure as it usually is; empty if in nothing.
     most
         Largest size times batch that is measured: where a probe passes all tuples.
+    longest
+        Largest batch that is measured. One above the usual is no larger than the structure, which
+        else would grow by more than it was said to hold.
     whole
         Its operations take all tuples, whatever the batch.
     merges
@@ -98,7 +104,8 @@ class Workload:
     structure: str
     fill: Callable[[int], Filled]
     variant: str = ""
-    most: int = SIZES[-1] * BATCHES[-1]
+    most: int = SIZES[-1] * _LARGE_BATCH
+    longest: int = _USUAL_BATCH
     whole: bool = False
     merges: bool = False
 
@@ -108,7 +115,8 @@ class Workload:
         """Return the batches, and the matches of a probe, that are measured at a *size*."""
         if self.whole:
             return [(size, matches[0])]
-        return [one for one in product(batches, matches) if size * one[0] <= self.most]
+        longest = min(self.longest, max(size, _USUAL_BATCH), self.most // size)
+        return [one for one in product(batches, matches) if one[0] <= longest]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -433,6 +441,7 @@ def _subwindow(name: str, width: int = _WIDTH) -> Workload:
         structure=name,
         fill=fill,
         variant="" if width == _WIDTH else f"{width} a partition",
+        longest=_LARGE_BATCH,
         merges=name == "bi_sort",
     )
 

@@ -15,7 +15,13 @@ from joins.work import Step, Work
 from netsim.cost import load_profile
 from netsim.structure_cost import StructureCost
 from scenarios.calibration.fit import fit_structure, fit_structures
-from scenarios.calibration.structure_work import Sample, Workload, measure, workloads
+from scenarios.calibration.structure_work import (
+    BATCHES,
+    Sample,
+    Workload,
+    measure,
+    workloads,
+)
 
 BASE_PS = load_profile().unit_ps
 TRUE = StructureCost(
@@ -131,6 +137,24 @@ def test_every_structure_works_at_any_size_and_batch(
             assert one.step.rows == (64 if workload.whole else batch)
             assert one.calls >= 1
             assert one.seconds > 0
+
+
+def test_subwindows_are_measured_in_large_batches_that_are_no_larger_than_they_are() -> None:
+    cases = {
+        workload.structure: {
+            size: [batch for batch, _ in workload.cases(size, BATCHES, (2,))]
+            for size in (64, 1 << 15, 1 << 20)
+        }
+        for workload in workloads()
+        if not workload.variant and not workload.whole
+    }
+    usual = [1, 32, 1024]
+    for name in STRUCTURES:
+        assert cases[name] == {
+            64: usual, 1 << 15: [*usual, 16_384], 1 << 20: [*usual, 16_384, 131_072],
+        }  # fmt: skip
+    assert cases["prefix_grid"] == dict.fromkeys((64, 1 << 15, 1 << 20), usual)
+    assert cases["nested_loop"] == {64: usual, 1 << 15: usual, 1 << 20: [1, 32]}
 
 
 def test_the_default_profile_prices_every_structure_that_systems_use() -> None:
