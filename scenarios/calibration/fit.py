@@ -2,8 +2,8 @@
 
 Structures, from what their operations took alone: two things are fitted in turns, for each
 operation of each structure: the prices (a call, a tuple, a unit of each counter), and the percents
-by size and tuples of a call (`netsim.structure_cost`). Where measurements do not separate two
-units, their prices stay in proportion to those of the default profile.
+by size and tuples of a call (`netsim.cost`). Where measurements do not separate two units, their
+prices stay in proportion to those of the default profile.
 
 Operators, from live runs: work has the prices of structures and of units; each operator of each
 system gets a factor for its own, which shares a process with other operators, beside what a message
@@ -35,9 +35,9 @@ from netsim.cost import (
     TRANSPORT,
     CostProfile,
     OperatorCost,
+    StructureCost,
     Transport,
 )
-from netsim.structure_cost import StructureCost
 from scenarios.calibration.live_runs import CarriedMessages
 from scenarios.calibration.structure_work import Sample
 from scenarios.formatting import format_toml

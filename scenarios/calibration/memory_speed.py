@@ -17,7 +17,7 @@ import numpy as np
 from joins.machine.compiling import kernel
 from joins.machine.memory import aligned
 from joins.threads import usable_cores
-from netsim.structure_cost import Memory
+from netsim.cost import Memory
 
 SIZES = tuple(1 << bits for bits in range(14, 28))
 """Bytes that are read from."""

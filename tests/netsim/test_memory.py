@@ -10,9 +10,8 @@ import pytest
 
 from actors.protocol import Actor, ActorSpec, Context, Message
 from joins.work import Step, Work
-from netsim.cost import load_profile
+from netsim.cost import Memory, StructureCost, load_profile
 from netsim.network import full_mesh
-from netsim.structure_cost import Memory, StructureCost
 from tests.netsim.simulate import MESSAGE_NS, PROFILE, link, simulate
 from tests.toys import Sender
 

@@ -9,8 +9,7 @@ import pytest
 from actors.hosting.live.post import Served
 from actors.protocol import Reply
 from joins.work import Step, Work
-from netsim.cost import COSTS, OperatorCost, load_profile, operator_profiles
-from netsim.structure_cost import Memory, StructureCost
+from netsim.cost import COSTS, Memory, OperatorCost, StructureCost, load_profile, operator_profiles
 from scenarios.calibration.fit import (
     Calibrated,
     fit,

@@ -12,8 +12,7 @@ from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
 from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step, Work
-from netsim.cost import load_profile
-from netsim.structure_cost import StructureCost
+from netsim.cost import StructureCost, load_profile
 from scenarios.calibration.fit import fit_structure, fit_structures
 from scenarios.calibration.structure_work import (
     BATCHES,

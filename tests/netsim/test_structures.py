@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.work import Step, Work
-from netsim.cost import load_profile
-from netsim.structure_cost import StructureCost
+from netsim.cost import StructureCost, load_profile
 
 COST = StructureCost(
     sizes=(64, 1024, 16384),
