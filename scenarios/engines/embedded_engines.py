@@ -30,7 +30,7 @@ from scenarios.engines import shared_streams as shared
 from scenarios.engines.engine import EngineResult, PairEngine
 from scenarios.plan import Plan
 from scenarios.process_pool import run_alone, tree_peak_bytes
-from spark_bridge.engines import EngineFailed, Totals
+from spark_bridge.engines import Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 
 _WORDS = 1 << 64
@@ -107,8 +107,7 @@ class EmbeddedEngine(PairEngine):
             tables = [_with_mixed_ids(file) for file in files]
             columns = self._matches(engine, joins, tables)
             totals = sum((Totals.of_counts(*one) for one in columns), Totals())
-            if totals.pairs != counted:
-                raise EngineFailed(f"it counted {counted:,} pairs, and then {totals.pairs:,}")
+            shared.check_counted(counted, totals)
         return EngineResult(
             totals=totals,
             start_seconds=started_s - began_s,

@@ -97,9 +97,7 @@ def join(
     else:
         parts = (Totals(count, checksum % (1 << 64)) for count, checksum in answer["checked"])
         totals = sum(parts, Totals())
-        counted = sum(count for (count,) in answer["counted"])
-        if counted != totals.pairs:
-            raise EngineFailed(f"it counted {counted:,} pairs, and then {totals.pairs:,}")
+        shared.check_counted(sum(count for (count,) in answer["counted"]), totals)
     return EngineResult(
         totals=totals,
         start_seconds=answer["start_seconds"],

@@ -24,7 +24,7 @@ from scenarios.run_json import latency_ms
 from spark_bridge.engines import EngineFailed, Totals
 
 
-class _OfOurs(Engine):
+class _JoinsimEngine(Engine):
     def cannot(self, plan: Plan) -> str | None:
         """Refuse a topology of the caller's script, which another process cannot import."""
         kind = type(plan.topology)
@@ -36,7 +36,7 @@ class _OfOurs(Engine):
         )
 
 
-class Inline(_OfOurs):
+class Inline(_JoinsimEngine):
     """All operators in one process, one after the other; the simulated clock is not reported."""
 
     name = "inline"
@@ -50,7 +50,7 @@ class Inline(_OfOurs):
         return replace(measured, memory_bytes=peak_bytes, latency_ms=None, shuffled_bytes=None)
 
 
-class Ray(_OfOurs):
+class Ray(_JoinsimEngine):
     """The same operators live, in Ray's processes, sending to each other directly."""
 
     name = package = "ray"

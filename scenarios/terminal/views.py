@@ -469,11 +469,8 @@ def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
     )
     for trial, file in zip(fuzzed.failures, fuzzed.files, strict=True):
         _show_failure(out, trial, file)
-    failed = len(fuzzed.failures)
-    word = TableCell("FAIL", "FAIL") if failed else TableCell("PASS", "PASS")
-    print_table(
-        out, TextTable(columns=(), rows=[(word, f"{failed:,} of {fuzzed.worlds:,} failed")])
-    )
+    failed = f"{len(fuzzed.failures):,} of {fuzzed.worlds:,} failed"
+    print_table(out, TextTable(columns=(), rows=[(verdict_cell(not fuzzed.failures), failed)]))
 
 
 def _show_coverage(
