@@ -4,7 +4,6 @@
 from typing import Any
 
 import joinsim as js
-from scenarios.streams import SAMPLES
 
 SYSTEMS = ["spo_join", "split_join", "chain_index"]
 
@@ -16,7 +15,7 @@ def join(window: int, system: str, **settings: Any) -> dict[str, Any]:
         "AND trips.fare_amount1 < trips.fare_amount2 "
         f"WINDOW AS (SLIDE INTERVAL '{window // 5}' ON '{window}')"
     )
-    trips = {"trips": SAMPLES / "yellow_taxi_sample.parquet"}
+    trips = {"trips": "yellow_taxi_sample.parquet"}
     run = js.run(
         query,
         trips,

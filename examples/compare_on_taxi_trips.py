@@ -4,11 +4,9 @@ The query asks for trips that were longer yet cheaper than an earlier one. Every
 same data, seed and network, and every answer is checked.
 """
 
-from pathlib import Path
-
 import joinsim as js
 
-TRIPS = Path(__file__).parents[1] / "scenarios" / "samples" / "yellow_taxi_sample.parquet"
+TRIPS = "yellow_taxi_sample.parquet"  # it comes with joinsim
 QUERY = """
 SELECT * FROM trips
 WHERE trips.trip_distance1 > trips.trip_distance2 AND trips.fare_amount1 < trips.fare_amount2

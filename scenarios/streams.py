@@ -35,22 +35,25 @@ def prepared_folder() -> Path:
     return Path(os.environ.get(PREPARED_VARIABLE, "prepared"))
 
 
+def look_for(name: str | Path) -> Path | None:
+    """Return where a file or folder is, as given or in a data folder; None if it is nowhere."""
+    places = (Path(name), *(folder / name for folder in data_folders()))
+    return next((path for path in places if path.exists()), None)
+
+
 def find_file(candidates: tuple[str, ...]) -> Path:
     """Return the first of *candidates* that is there, as given or in a data folder.
 
     Raise :exc:`ConfigError` naming the files and where they were looked for, or what it is if it
     may never end.
     """
-    for name in candidates:
-        for path in (Path(name), *(folder / name for folder in data_folders())):
-            if path.exists():
-                if not (path.is_file() or path.is_dir()):
-                    raise ConfigError(
-                        f"{path} is a pipe or a device, which may never start or never end, and a "
-                        "stream is read to its end before a run: save as much of it as you want "
-                        "in a file"
-                    )
-                return path
+    for path in filter(None, map(look_for, candidates)):
+        if not (path.is_file() or path.is_dir()):
+            raise ConfigError(
+                f"{path} is a pipe or a device, which may never start or never end, and a "
+                "stream is read to its end before a run: save as much of it as you want in a file"
+            )
+        return path
     where = ", ".join(str(folder) for folder in data_folders())
     raise ConfigError(
         f"no data: there is no {' or '.join(candidates)}, neither here nor in {where}. "

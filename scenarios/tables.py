@@ -27,7 +27,7 @@ from joins.batch import Schema
 from joins.errors import DataError, suggest
 from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
-from scenarios.streams import dictionary_names, event_time
+from scenarios.streams import dictionary_names, event_time, look_for
 from scenarios.synthetic import TIME, SyntheticStream
 from spark_bridge.pipeline.source import CSV_ENDINGS, ROWS, near_files
 from spark_bridge.prepared import PreparedStream
@@ -108,9 +108,10 @@ def as_table(value: Any, name: str) -> pa.Table:
     )
 
 
-def _read_file(path: Path, name: str) -> pa.Table:
-    if not path.exists():
-        raise DataError(f"stream {name!r}: {path} does not exist{near_files(path)}")
+def _read_file(given: Path, name: str) -> pa.Table:
+    path = look_for(given)
+    if path is None:
+        raise DataError(f"stream {name!r}: {given} does not exist{near_files(given)}")
     if path.name.lower().endswith(CSV_ENDINGS):
         raise DataError(
             f"stream {name!r}: {path} is CSV, and Parquet is read here: pass what "

@@ -246,6 +246,18 @@ def test_a_column_that_cannot_be_joined_is_named(column: pa.Array, message: str)
         js.run(QUERY, {"R": table, "S": table})
 
 
+def test_a_file_is_found_where_the_command_finds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"ts": [1, 2, 3], "x": [1, 1, 1], "y": [1, 2, 3]})
+    pq.write_table(table, tmp_path / "some-rows.parquet")
+    monkeypatch.setenv("JOINSIM_DATA", str(tmp_path))
+    files = dict.fromkeys("RS", "some-rows.parquet")
+    run = js.run(QUERY, files)
+    assert run.pairs.equals(js.run(QUERY, dict.fromkeys("RS", table)).pairs)
+    assert run.pairs.num_rows
+
+
 def test_columns_of_one_name_are_refused() -> None:
     table = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["x", "y", "x"])
     with pytest.raises(js.DataError, match="stream 'R': 2 columns are called 'x'"):
