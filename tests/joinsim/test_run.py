@@ -249,7 +249,7 @@ def test_a_column_that_cannot_be_joined_is_named(column: pa.Array, message: str)
 def test_a_file_is_found_where_the_command_finds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = pa.table({"ts": [1, 2, 3], "x": [1, 1, 1], "y": [1, 2, 3]})
+    table = pa.table({"ts": [1, 2, 3], "x": [1, 2, 3], "y": [1, 1, 1]})
     pq.write_table(table, tmp_path / "some-rows.parquet")
     monkeypatch.setenv("JOINSIM_DATA", str(tmp_path))
     files = dict.fromkeys("RS", "some-rows.parquet")
