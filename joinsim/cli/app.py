@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from joinsim.cli.output import EXIT_PASS, Finished
+
 JOINS, PAPERS, SYSTEMS = "Joins", "Scenarios and papers", "Systems, data and machines"
 
 _WHOLE = 1_000  # characters of a summary: it goes on in the next line, it is not cut
@@ -49,7 +51,12 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+def _finish(code: int | None, **_: Any) -> None:
+    """End with the exit code that a command returned; one that judges nothing returns none."""
+    raise Finished(code or EXIT_PASS)
+
+
+@app.callback(result_callback=_finish)
 def main(
     _version: Annotated[
         bool,

@@ -28,7 +28,6 @@ from joinsim.cli.output import (
     EXIT_FAIL,
     EXIT_PASS,
     EXIT_STOPPED,
-    Finished,
     draw_figure,
     exit_code,
     open_terminal,
@@ -48,7 +47,7 @@ _PACKAGES = {"spark": "pyspark", "ray": "ray"}
 
 
 @app.command(rich_help_panel=JOINS, epilog="Example: joinsim demo")
-def demo(json_output: Json = False) -> None:
+def demo(json_output: Json = False) -> int:
     """Prepare real taxi trips with Spark, join them on Ray and inline, and compare.
 
     Without Spark they are read as a table, and without Ray they are joined inline alone.
@@ -83,7 +82,7 @@ def demo(json_output: Json = False) -> None:
     if json_output:
         print_json({"runs": [run.summary for run in runs], "digests_equal": equal})
     codes = [exit_code(run.verdict.passed) for run in runs]
-    raise Finished(EXIT_FAIL if not equal else max(codes))
+    return EXIT_FAIL if not equal else max(codes)
 
 
 def _demo_tables() -> tuple[PreparedStream, ...]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 import typer
 
 from joinsim.cli.app import complete_scenario, complete_topology
-from joinsim.cli.output import CLOCK, Finished, open_terminal
+from joinsim.cli.output import CLOCK, open_terminal
 
 if TYPE_CHECKING:
     from joinsim._scenario import Scenario
@@ -148,10 +148,10 @@ QueryOrScenario = Annotated[
 Options = TypeVar("Options", bound=QueryOptions)
 
 
-def with_options(kind: type[Options]) -> Callable[[Callable[..., int]], Callable[..., None]]:
+def with_options(kind: type[Options]) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command the fields of *kind* as options; its body gets them as one object."""
 
-    def decorate(body: Callable[..., int]) -> Callable[..., None]:
+    def decorate(body: Callable[..., int]) -> Callable[..., int]:
         hints = get_type_hints(kind, include_extras=True)
         own = get_type_hints(body, include_extras=True)
         shared = [
@@ -169,9 +169,9 @@ def with_options(kind: type[Options]) -> Callable[[Callable[..., int]], Callable
             if name != "options"
         ]
 
-        def command(**values: Any) -> None:
+        def command(**values: Any) -> int:
             options = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
-            raise Finished(body(options=options, **values))
+            return body(options=options, **values)
 
         command.__name__, command.__doc__ = body.__name__, body.__doc__
         command.__signature__ = inspect.Signature([*mine, *shared])  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ import typer
 
 from joinsim.cli.app import PAPERS, app
 from joinsim.cli.options import Json, Scale
-from joinsim.cli.output import EXIT_STOPPED, Finished, exit_code, open_terminal, print_json
+from joinsim.cli.output import EXIT_STOPPED, exit_code, open_terminal, print_json
 
 
 @app.command("list", rich_help_panel=PAPERS, epilog="Example: joinsim list oij")
@@ -51,7 +51,7 @@ def reproduce(
         bool, typer.Option("--fresh", help="Run studies again whose results are there.")
     ] = False,
     json_output: Json = False,
-) -> None:
+) -> int:
     """Run every figure and table of a paper, and judge all that the paper claims of them.
 
     It goes on where it was interrupted, and leaves one page and one table. The exit code is 1 if a
@@ -68,7 +68,7 @@ def reproduce(
     if json_output:
         print_json(finished.summary)
     stopped = any(study.stopped for study in finished.result.studies)
-    raise Finished(EXIT_STOPPED if stopped else exit_code(finished.passed))
+    return EXIT_STOPPED if stopped else exit_code(finished.passed)
 
 
 @app.command(rich_help_panel=PAPERS, epilog="Example: joinsim claims --scale smoke --out claims.md")

@@ -9,7 +9,7 @@ import typer
 
 from joinsim.cli.app import SYSTEMS, Grouped, app, complete_topology
 from joinsim.cli.options import Json, Topologies, parse_settings, split_names
-from joinsim.cli.output import CLOCK, EXIT_FAIL, EXIT_PASS, Finished, open_terminal, print_json
+from joinsim.cli.output import CLOCK, EXIT_FAIL, EXIT_PASS, open_terminal, print_json
 
 data_app = typer.Typer(
     help="Raw files in, prepared streams out.", no_args_is_help=True, cls=Grouped
@@ -98,7 +98,7 @@ def calibrate(
         "calibrated.toml"
     ),
     json_output: Json = False,
-) -> None:
+) -> int:
     """Measure on this machine what work costs, for runs in virtual time."""
     import joinsim
     from scenarios.terminal.views import (
@@ -129,7 +129,7 @@ def calibrate(
         show_predictions(terminal.out, calibration.predictions)
     if json_output:
         print_json(calibration.summary)
-    raise Finished(EXIT_PASS if calibration.exact else EXIT_FAIL)
+    return EXIT_PASS if calibration.exact else EXIT_FAIL
 
 
 @app.command(rich_help_panel=SYSTEMS, epilog="Example: joinsim fuzz --worlds 1000 --seed 7")
@@ -144,7 +144,7 @@ def fuzz(
         Path | None, typer.Option(help="Directory for failing worlds; by default runs/fuzz.")
     ] = None,
     json_output: Json = False,
-) -> None:
+) -> int:
     """Run worlds drawn at random, judge each, and make small what fails.
 
     A world is a query, tuples, a system, a network and an order of arrival. The exit code is 1 if
@@ -165,14 +165,14 @@ def fuzz(
     show_fuzzed(terminal.out, fuzzed, CLOCK.get().since_lap_s)
     if json_output:
         print_json(fuzzed.summary)
-    raise Finished(EXIT_FAIL if fuzzed.failures else EXIT_PASS)
+    return EXIT_FAIL if fuzzed.failures else EXIT_PASS
 
 
 @app.command(rich_help_panel=SYSTEMS, epilog="Example: joinsim replay runs/fuzz/world-7.json")
 def replay(
     file: Annotated[Path, typer.Argument(help="What `joinsim fuzz` wrote of a failing world.")],
     json_output: Json = False,
-) -> None:
+) -> int:
     """Run the world in a file again.
 
     The exit code is 1 if it fails, or if its run is another one than when the file was written.
@@ -186,7 +186,7 @@ def replay(
     if json_output:
         print_json(replayed.summary)
     failed = replayed.trial.failure is not None or replayed.same is False
-    raise Finished(EXIT_FAIL if failed else EXIT_PASS)
+    return EXIT_FAIL if failed else EXIT_PASS
 
 
 @app.command(rich_help_panel=SYSTEMS, epilog="Example: joinsim diff runs/first runs/second")
@@ -194,7 +194,7 @@ def diff(
     run_a: Annotated[Path, typer.Argument(help="A directory that a run has written.")],
     run_b: Annotated[Path, typer.Argument(help="Another.")],
     json_output: Json = False,
-) -> None:
+) -> int:
     """Find the first message in which two runs differ; the exit code is 1 if there is one."""
     import joinsim
     from scenarios.terminal.views import show_difference
@@ -214,7 +214,7 @@ def diff(
                 "settings": {key: values for key, *values in found.settings},
             }
         )
-    raise Finished(EXIT_PASS if found.same else EXIT_FAIL)
+    return EXIT_PASS if found.same else EXIT_FAIL
 
 
 @data_app.command(
