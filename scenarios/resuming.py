@@ -89,15 +89,13 @@ def resume_line(plan: Plan) -> Callable[[Path], str]:
 def saving(plan: Plan, directory: Path, every_ns: int, replay: str) -> Iterator[SavedRun]:
     """Write down what is run, and yield where the run is to save itself, or has already."""
     if not (directory / RESUME).exists():
-        memory = [isinstance(stream, TableStream) for stream in plan.streams]
-        folders = [
-            None if in_memory else str(stream.path.parent.resolve())
-            for stream, in_memory in zip(plan.streams, memory, strict=True)
-        ]
         about = {
             "joinsim": version("joinsim"),
             "configuration": plan.config.model_dump(mode="json"),
-            "folders": folders,
+            "folders": [
+                None if isinstance(stream, TableStream) else str(stream.path.parent.resolve())
+                for stream in plan.streams
+            ],
             "fingerprints": [fingerprint(stream) for stream in plan.streams],
             "every_ns": every_ns,
             "replay": replay,
