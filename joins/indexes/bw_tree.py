@@ -35,6 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.indexes.index import Sought
 from joins.machine.atomics import compare_and_swap, fetch_add, load, store
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries
@@ -58,8 +59,6 @@ INSERTED, DELETED = 0, 1
 NODES, DELTAS, PAGES = range(3)
 """Rows of `Pages.used`, a cache line each: how many of them are in use."""
 
-SPARE_DELTA, SPARE_NODE, SPARE_RIGHT, SPARE_TOP, SPARE_PAGE, SPARE_LEFT = range(6)
-"""Columns of `Pages.spare`: records and pages that a thread owns and has not published."""
 _PENDING_MAX = 32
 PUT, CONSOLIDATE, SPLIT, GROW = range(4)
 """Steps: a delta before the chain; a base node in the chain's place, or two; or two below the root.
@@ -84,6 +83,9 @@ CHANGE = record("level", "kind", "key", "position", "child", words=LINE)
 OWN = record("step", "page", "seen", "new", "pending")
 """A thread's next compare-and-swap, of a page, from the address it saw to a new one; and how many
 changes it still has to publish."""
+SPARE = record("delta", "node", "right", "top", "page", "left")
+"""Records and pages that a thread owns and has not published: a delta; base nodes, the right one of
+two and one above them; the page of the right one, and of the left one. `NONE` where it has none."""
 
 
 @storable
@@ -103,7 +105,7 @@ class Pages(NamedTuple):
     own, changes
         For each thread `OWN`, and the `CHANGE` it has to publish, the next one last.
     spare
-        A row per thread, see `SPARE_DELTA`.
+        `SPARE`, one for each thread.
     path
         A row per thread: room for the deltas of a chain.
     width, chain
@@ -127,6 +129,9 @@ def make_pages(
 ) -> Pages:
     """Allocate an empty set of pages."""
     room = width + chain  # All that a node may have before it is split.
+    spare = aligned((threads,), SPARE)
+    for name in SPARE.names or ():
+        spare[name] = NONE
     return Pages(
         mapping=np.zeros((pages, 1), np.int64),
         nodes=np.zeros((nodes, ENTRIES + 3 * room), np.int64),
@@ -134,7 +139,7 @@ def make_pages(
         used=aligned((3, LINE)),
         own=aligned((threads,), OWN),
         changes=aligned((threads, _PENDING_MAX), CHANGE),
-        spare=aligned((threads, 2 * LINE), fill=NONE),
+        spare=spare,
         path=aligned((threads, -(-chain // LINE) * LINE)),
         width=width,
         chain=chain,
@@ -236,18 +241,10 @@ def _is_overruled(
 
 
 @kernel
-def probe_range(
-    pages: Pages,
-    low: int,
-    high: int,
-    start: int,
-    stop: int,
-    row: int,
-    output: MatchBuffer,
-    counters: np.ndarray,
-) -> None:
-    """Report the entries with keys from *low* to *high* and positions *start* to *stop* - 1."""
+def probe_range(pages: Pages, sought: Sought, output: MatchBuffer, counters: np.ndarray) -> None:
+    """Report the entries that are sought."""
     nodes, deltas, room = pages.nodes, pages.deltas, room_of(pages)
+    low, high = sought.low, sought.high
     page, newest = find_page(pages, 0, low, LEAST, counters)
     while True:
         node, address = base_of(pages, newest), newest
@@ -258,19 +255,19 @@ def probe_range(
             if (
                 deltas[address].kind == INSERTED
                 and low <= key <= high
-                and start <= position < stop
+                and sought.start <= position < sought.stop
                 and not _is_overruled(pages, newest, address, key, position, counters)
             ):
-                add_match(output, row, position)
+                add_match(output, sought.row, position)
             address = deltas[address].next
         at, size = count_before(pages, node, low, LEAST), nodes[node, SIZE]
         counters[COMPARISONS] += size
         while at < size and nodes[node, ENTRIES + at] <= high:
             key, position = nodes[node, ENTRIES + at], nodes[node, ENTRIES + room + at]
-            if start <= position < stop and not _is_overruled(
+            if sought.start <= position < sought.stop and not _is_overruled(
                 pages, newest, NONE, key, position, counters
             ):
-                add_match(output, row, position)
+                add_match(output, sought.row, position)
             at += 1
         counters[COMPARISONS] += 1
         if is_before(high, GREATEST, nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]):
@@ -328,33 +325,33 @@ def prepare(pages: Pages, thread: int, counters: np.ndarray) -> None:
     if chain_length(pages, address) >= pages.chain:
         _consolidate(pages, thread, counters)
         return
-    number = take_spare(pages, thread, SPARE_DELTA, DELTAS, counters)
-    delta = pages.deltas[number]
+    spare = pages.spare[thread]
+    spare.delta = spare_or_new(pages, spare.delta, DELTAS, counters)
+    delta = pages.deltas[spare.delta]
     delta.kind, delta.key = queued.kind, queued.key
     delta.position, delta.child = queued.position, queued.child
     delta.next, delta.length = address, chain_length(pages, address) + 1
     delta.base = base_of(pages, address)
-    own.step, own.new = PUT, number
+    own.step, own.new = PUT, spare.delta
 
 
 @inlined
 def swap(pages: Pages, thread: int, counters: np.ndarray) -> None:
     """Publish what `prepare` made, unless the page has changed since."""
-    own, spare = pages.own[thread], pages.spare
+    own, spare = pages.own[thread], pages.spare[thread]
     counters[ATOMICS] += 1
     if not compare_and_swap(pages.mapping, own.page, 0, own.seen, own.new):
         return
     if own.step == PUT:
-        spare[thread, SPARE_DELTA] = NONE
+        spare.delta = NONE
         own.pending -= 1
         return
-    node = spare[thread, SPARE_NODE]
-    spare[thread, SPARE_NODE] = NONE
+    node, spare.node = spare.node, NONE
     if own.step == CONSOLIDATE:
         return
-    spare[thread, SPARE_RIGHT] = spare[thread, SPARE_PAGE] = NONE
+    spare.right = spare.page = NONE
     if own.step == GROW:
-        spare[thread, SPARE_LEFT] = spare[thread, SPARE_TOP] = NONE
+        spare.left = spare.top = NONE
         return
     nodes = pages.nodes
     level, key, position = nodes[node, LEVEL], nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]
@@ -362,12 +359,12 @@ def swap(pages: Pages, thread: int, counters: np.ndarray) -> None:
 
 
 @kernel
-def take_spare(pages: Pages, thread: int, place: int, what: int, counters: np.ndarray) -> int:
-    """Return a record or page that the thread has for itself, a new one if it has none."""
-    if pages.spare[thread, place] == NONE:
-        pages.spare[thread, place] = fetch_add(pages.used, what, 0, 1)
-        counters[ATOMICS] += 1
-    return pages.spare[thread, place]
+def spare_or_new(pages: Pages, spare: int, what: int, counters: np.ndarray) -> int:
+    """Return the record or page that a thread has to *spare*, or a new one if that is `NONE`."""
+    if spare != NONE:
+        return spare
+    counters[ATOMICS] += 1
+    return fetch_add(pages.used, what, 0, 1)
 
 
 @kernel
@@ -416,8 +413,8 @@ def _apply(pages: Pages, delta: int, node: int, counters: np.ndarray) -> None:
 @kernel
 def _consolidate(pages: Pages, thread: int, counters: np.ndarray) -> None:
     """Prepare a base node, or two, for the place of a chain."""
-    own = pages.own[thread]
-    node = take_spare(pages, thread, SPARE_NODE, NODES, counters)
+    own, spare = pages.own[thread], pages.spare[thread]
+    node = spare.node = spare_or_new(pages, spare.node, NODES, counters)
     merge_chain(pages, thread, own.seen, node, counters)
     own.step, own.new = CONSOLIDATE, -1 - node
     if pages.nodes[node, SIZE] > pages.width:
@@ -428,8 +425,9 @@ def _consolidate(pages: Pages, thread: int, counters: np.ndarray) -> None:
 def _split(pages: Pages, thread: int, node: int, counters: np.ndarray) -> None:
     """Prepare two nodes; the root stays where it is, above two new pages."""
     nodes, own, room = pages.nodes, pages.own[thread], room_of(pages)
-    right = take_spare(pages, thread, SPARE_RIGHT, NODES, counters)
-    right_page = take_spare(pages, thread, SPARE_PAGE, PAGES, counters)
+    spare = pages.spare[thread]
+    right = spare.right = spare_or_new(pages, spare.right, NODES, counters)
+    right_page = spare.page = spare_or_new(pages, spare.page, PAGES, counters)
     size = nodes[node, SIZE]
     keep = size // 2
     for i in range(ENTRIES):
@@ -445,8 +443,8 @@ def _split(pages: Pages, thread: int, node: int, counters: np.ndarray) -> None:
     own.step = SPLIT
     if own.page != ROOT:
         return
-    left_page = take_spare(pages, thread, SPARE_LEFT, PAGES, counters)
-    top = take_spare(pages, thread, SPARE_TOP, NODES, counters)
+    left_page = spare.left = spare_or_new(pages, spare.left, PAGES, counters)
+    top = spare.top = spare_or_new(pages, spare.top, NODES, counters)
     store(pages.mapping, left_page, 0, -1 - node)
     nodes[top, LEVEL], nodes[top, SIZE], nodes[top, RIGHT] = nodes[node, LEVEL] + 1, 2, NONE
     nodes[top, HIGH_KEY] = nodes[top, HIGH_POSITION] = GREATEST
@@ -461,7 +459,8 @@ def _split(pages: Pages, thread: int, node: int, counters: np.ndarray) -> None:
 def collect(pages: Pages, keys: np.ndarray, positions: np.ndarray, counters: np.ndarray) -> int:
     """Write all entries in order and return how many there are; no thread may be in the tree."""
     nodes, room = pages.nodes, room_of(pages)
-    node = take_spare(pages, 0, SPARE_NODE, NODES, counters)
+    spare = pages.spare[0]
+    node = spare.node = spare_or_new(pages, spare.node, NODES, counters)
     page, address = find_page(pages, 0, LEAST, LEAST, counters)
     n = 0
     while True:
@@ -533,6 +532,9 @@ def _copy_entry(
 
 class BwTree(Stateful):
     """Entries of an int64 key and a position, each pair at most once.
+
+    It is no `joins.indexes.index.Index`: threads that share it change and probe it at once, an
+    entry a call, in the kernels above (`joins.window_join.shared_bw_tree`).
 
     Parameters
     ----------

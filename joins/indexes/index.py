@@ -208,15 +208,48 @@ def encode_ranges(ranges: Ranges, dtypes: Sequence[Any]) -> EncodedRanges:
     m = len(ranges.low[0])
     low, high = np.empty((2, len(dtypes), m), np.int64)
     for i, dtype in enumerate(dtypes):
-        least = column(ranges.low[i], dtype, f"low of predicate {i}", m)
-        most = column(ranges.high[i], dtype, f"high of predicate {i}", m)
-        if least.dtype.kind == "f":
-            empty = np.isnan(least) | np.isnan(most)
-            least, most = encode(least), encode(most)
-            least[empty], most[empty] = 1, 0
-        low[i], high[i] = least, most
+        low[i], high[i] = encode_ends(
+            ranges.low[i], ranges.high[i], dtype, of=f" of predicate {i}", length=m
+        )
     start, stop = window_columns(ranges.start, ranges.stop, m)
     return EncodedRanges(low, high, negated, start, stop)
+
+
+class Sought(NamedTuple):
+    """What one probe looks for by one predicate, for kernels that answer a probe at a time.
+
+    Attributes
+    ----------
+    low, high
+        The keys (codes, or values of the structure's dtype), both ends included.
+    start, stop
+        The positions: *start* to *stop* - 1.
+    row
+        Its row of the output.
+    """
+
+    low: int
+    high: int
+    start: int
+    stop: int
+    row: int
+
+
+def encode_ends(
+    low: Any, high: Any, dtype: Any, *, of: str = "", length: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes of ranges' ends; a range with a NaN end becomes empty.
+
+    Raise what `column` raises; it names the ends ``low`` and ``high`` with *of* behind them.
+    """
+    least = column(low, dtype, f"low{of}", length)
+    most = column(high, dtype, f"high{of}", len(least))
+    if least.dtype.kind != "f":
+        return least, most
+    empty = np.isnan(least) | np.isnan(most)
+    least, most = encode(least), encode(most)
+    least[empty], most[empty] = 1, 0
+    return least, most
 
 
 @inlined

@@ -27,10 +27,19 @@ from joins.indexes.b_plus.nodes import (
     insert_near,
     match_range_near,
 )
+from joins.indexes.index import Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.steps import DONE, NO_ROOM, implements
 from joins.matches import MatchBuffer
-from joins.window_join.rows import KernelRows, WindowKeys, append_key, is_full, key_at, probed_side
+from joins.window_join.rows import (
+    KernelRows,
+    Rings,
+    WindowKeys,
+    append_key,
+    is_full,
+    key_at,
+    probed_side,
+)
 from joins.window_join.window_join import (
     LOOKUP_ROWS,
     RowsJoin,
@@ -45,9 +54,9 @@ LEAF_ENTRIES, FANOUT = 32, 32
 insertion moves half a leaf. `--sweep` in benchmarks/b_plus_tree_join.py tries others."""
 _FEW = 3
 """Entries that a range is expected to have, when their cache lines are fetched ahead."""
-READ, WRITTEN, EXPIRED = range(3)
-"""Columns of the leaves found: where a row's range begins, where the row goes, and where the last
-tuple is that it no longer sees; `NONE` where there is none."""
+FOUND = np.dtype([("read", "i8"), ("written", "i8"), ("expired", "i8")])
+"""The leaves found for a row: where its range begins, where the row goes, and where the last tuple
+is that it no longer sees; `NONE` where there is none."""
 
 
 class BPlusTreeJoin(RowsJoin):
@@ -79,17 +88,15 @@ class BPlusTreeJoin(RowsJoin):
         sides = 1 if self_join else 2
         self._trees = [BPlusTree(leaf_entries=leaf_entries, fanout=fanout) for _ in range(sides)]
         self._window = WindowKeys(sides)
-        self._found = np.zeros((lookup_rows, 3), np.int64)
+        self._found = np.zeros(lookup_rows, FOUND)
 
     def _record(self) -> BPlusWindows:
         first, last = self._trees[0].nodes, self._trees[-1].nodes
-        window = self._window
-        return BPlusWindows(first, last, window.keys, window.ends, self._found, self._block)
+        return BPlusWindows(first, last, self._window.rings, self._found, self._block)
 
     def _mend(self, side: int, why: int) -> Work:
-        window = self._window
-        if is_full(window.keys, window.ends, side):
-            window.grow()
+        if is_full(self._window.rings, side):
+            self._window.grow()
         tree = self._trees[side]
         if not has_room(tree.nodes):
             tree.grow()
@@ -103,18 +110,17 @@ class BPlusWindows(NamedTuple):
     ----------
     first, last
         The trees, or one tree twice.
-    keys, ends
-        See `joins.window_join.rows`.
+    rings
+        The keys of the windows.
     found
-        int64, shape (rows of a block, 3): the leaves that were looked up for a block, see `READ`.
+        `FOUND`, one for each row of a block.
     block
-        int64: the block's first row and its end.
+        One `SPAN`: the rows of the block.
     """
 
     first: Nodes
     last: Nodes
-    keys: np.ndarray
-    ends: np.ndarray
+    rings: Rings
     found: np.ndarray
     block: np.ndarray
 
@@ -125,7 +131,7 @@ class BPlusWindows(NamedTuple):
 
 @implements(prepare_row, BPlusWindows)
 def _prepare_row(index: BPlusWindows, rows: KernelRows, row: int, counters: np.ndarray) -> int:
-    if row >= index.block[1]:
+    if row >= index.block[0].end:
         _look_up_block(index, rows, row)
     if rows.side[row]:
         return _expire(index, index.last, index.first, rows, row, counters)
@@ -136,23 +142,23 @@ def _prepare_row(index: BPlusWindows, rows: KernelRows, row: int, counters: np.n
 def _probe_row(
     index: BPlusWindows, rows: KernelRows, row: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
-    low, high, start, stop = rows.low[row], rows.high[row], rows.start[row], rows.stop[row]
-    leaf = index.found[row - index.block[0], READ]
+    sought = Sought(rows.low[row], rows.high[row], rows.start[row], rows.stop[row], row)
+    leaf = index.found[row - index.block[0].first].read
     if rows.side[row]:
-        match_range_near(index.first, leaf, low, high, start, stop, row, output, counters)
+        match_range_near(index.first, leaf, sought, output, counters)
     else:
-        match_range_near(index.last, leaf, low, high, start, stop, row, output, counters)
+        match_range_near(index.last, leaf, sought, output, counters)
 
 
 @implements(insert_row, BPlusWindows)
 def _insert_row(index: BPlusWindows, rows: KernelRows, row: int, counters: np.ndarray) -> None:
     side, key, position = rows.side[row], rows.key[row], rows.position[row]
-    leaf = index.found[row - index.block[0], WRITTEN]
+    leaf = index.found[row - index.block[0].first].written
     if side:
         insert_near(index.last, leaf, key, position, counters)
     else:
         insert_near(index.first, leaf, key, position, counters)
-    append_key(index.keys, index.ends, side, key, position)
+    append_key(index.rings, side, key, position)
 
 
 @inlined
@@ -160,16 +166,17 @@ def _expire(
     index: BPlusWindows, own: Nodes, probed: Nodes, rows: KernelRows, row: int, counters: np.ndarray
 ) -> int:
     """Delete what a row no longer sees; return `NO_ROOM` if there is none for the row itself."""
-    ends, start = index.ends, rows.start[row]
-    side = probed_side(len(ends), rows.side[row])
-    leaf = index.found[row - index.block[0], EXPIRED]
-    while ends[side, 0] < min(start, ends[side, 1]):
-        position = ends[side, 0]
-        key = key_at(index.keys, side, position)
+    rings, start = index.rings, rows.start[row]
+    side = probed_side(len(rings.spans), rows.side[row])
+    span = rings.spans[side]
+    leaf = index.found[row - index.block[0].first].expired
+    while span.first < min(start, span.end):
+        position = span.first
+        key = key_at(rings, side, position)
         hint = leaf if position == start - 1 else NONE
         delete_near(probed, hint, key, position, counters)
-        ends[side, 0] += 1
-    has_key_room = not is_full(index.keys, ends, rows.side[row])
+        span.first += 1
+    has_key_room = not is_full(rings, rows.side[row])
     return DONE if has_key_room and has_room(own) else NO_ROOM
 
 
@@ -179,7 +186,7 @@ def _expire(
 @kernel
 def _look_up_block(index: BPlusWindows, rows: KernelRows, begin: int) -> None:
     end = min(begin + len(index.found), len(rows.side))
-    index.block[0], index.block[1] = begin, end
+    index.block[0].first, index.block[0].end = begin, end
     for row in range(begin, end):
         if rows.side[row]:
             _find_parents(index, index.last, index.first, rows, row)
@@ -201,40 +208,40 @@ def _look_up_block(index: BPlusWindows, rows: KernelRows, begin: int) -> None:
 def _find_parents(
     index: BPlusWindows, own: Nodes, probed: Nodes, rows: KernelRows, row: int
 ) -> None:
-    found = index.found[row - index.block[0]]
-    found[READ] = find_parent(probed, rows.low[row])
-    found[WRITTEN] = find_parent(own, rows.key[row])
-    side, expired = probed_side(len(index.ends), rows.side[row]), rows.start[row] - 1
-    found[EXPIRED] = NONE
-    if index.ends[side, 0] <= expired < index.ends[side, 1]:
-        found[EXPIRED] = find_parent(probed, key_at(index.keys, side, expired))
+    found = index.found[row - index.block[0].first]
+    found.read = find_parent(probed, rows.low[row])
+    found.written = find_parent(own, rows.key[row])
+    side, expired = probed_side(len(index.rings.spans), rows.side[row]), rows.start[row] - 1
+    span = index.rings.spans[side]
+    found.expired = NONE
+    if span.first <= expired < span.end:
+        found.expired = find_parent(probed, key_at(index.rings, side, expired))
 
 
 @inlined
 def _find_leaves(
     index: BPlusWindows, own: Nodes, probed: Nodes, rows: KernelRows, row: int
 ) -> None:
-    found = index.found[row - index.block[0]]
-    found[READ] = find_leaf_below(probed, found[READ], rows.low[row])
-    found[WRITTEN] = find_leaf_below(own, found[WRITTEN], rows.key[row])
-    if found[EXPIRED] != NONE:
-        found[EXPIRED] = find_leaf_below(probed, found[EXPIRED], _expired_key(index, rows, row))
+    found = index.found[row - index.block[0].first]
+    found.read = find_leaf_below(probed, found.read, rows.low[row])
+    found.written = find_leaf_below(own, found.written, rows.key[row])
+    if found.expired != NONE:
+        found.expired = find_leaf_below(probed, found.expired, _expired_key(index, rows, row))
 
 
 @inlined
 def _fetch_positions(
     index: BPlusWindows, own: Nodes, probed: Nodes, rows: KernelRows, row: int
 ) -> None:
-    found = index.found[row - index.block[0]]
-    fetch_positions(probed, found[READ], rows.low[row], _FEW)
-    fetch_positions(own, found[WRITTEN], rows.key[row], LEAF_ENTRIES)
-    if found[EXPIRED] != NONE:
-        key = _expired_key(index, rows, row)
-        fetch_positions(probed, found[EXPIRED], key, LEAF_ENTRIES)
+    found = index.found[row - index.block[0].first]
+    fetch_positions(probed, found.read, rows.low[row], _FEW)
+    fetch_positions(own, found.written, rows.key[row], LEAF_ENTRIES)
+    if found.expired != NONE:
+        fetch_positions(probed, found.expired, _expired_key(index, rows, row), LEAF_ENTRIES)
 
 
 @inlined
 def _expired_key(index: BPlusWindows, rows: KernelRows, row: int) -> int:
     """Return the key of the last tuple that a row no longer sees."""
-    side = probed_side(len(index.ends), rows.side[row])
-    return key_at(index.keys, side, rows.start[row] - 1)
+    side = probed_side(len(index.rings.spans), rows.side[row])
+    return key_at(index.rings, side, rows.start[row] - 1)

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.indexes.index import Sought
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
@@ -39,7 +40,7 @@ from joins.indexes.pim_tree.forest import (
     tree_slot,
     tree_width,
 )
-from joins.indexes.pim_tree.forest_index import ForestIndex, Sought, probe_run, probe_tree
+from joins.indexes.pim_tree.forest_index import ForestIndex, probe_run, probe_tree
 from joins.indexes.pim_tree.immutable_tree import (
     count_less,
     descend,
@@ -106,7 +107,7 @@ class OwnForest(NamedTuple):
     places
         Working memory of a block of rows, see `make_places`.
     block
-        The rows that were looked up: the first and the end.
+        One `SPAN`: the rows that were looked up.
     """
 
     forest: Forest
@@ -117,8 +118,8 @@ class OwnForest(NamedTuple):
 @implements(prepare_row, OwnForest)
 def _prepare_row(index: OwnForest, rows: KernelRows, row: int, counters: np.ndarray) -> int:
     """Look a block of rows up when the last one is joined: no side needs maintenance within it."""
-    forest, block = index.forest, index.block
-    if row >= block[1]:
+    forest, block = index.forest, index.block[0]
+    if row >= block.end:
         tree = active_tree(forest, rows.side[row])
         if forest.tree_entries[tree, 0] >= forest.sides[rows.side[row]].limit:
             return MAINTAIN
@@ -126,11 +127,11 @@ def _prepare_row(index: OwnForest, rows: KernelRows, row: int, counters: np.ndar
         for side in range(len(forest.sides)):
             tree = active_tree(forest, side)
             room = min(room, forest.sides[side].limit - forest.tree_entries[tree, 0])
-        block[0], block[1] = row, row + max(1, min(room, len(index.places)))
-        look_up_block(forest, rows, block[0], block[1], index.places, counters)
+        block.first, block.end = row, row + max(1, min(room, len(index.places)))
+        look_up_block(forest, rows, block.first, block.end, index.places, counters)
     tree = active_tree(forest, rows.side[row])
     if forest.tree_nodes[tree, 0] + ROOM_NODES > forest.slots.nodes:
-        block[1] = row
+        block.end = row
         return NO_ROOM
     return DONE
 
@@ -143,7 +144,7 @@ def _probe_row(
     low, high = rows.low[row], rows.high[row]
     if low > high:
         return
-    forest, places = index.forest, index.places[row - index.block[0]]
+    forest, places = index.forest, index.places[row - index.block[0].first]
     probed = probed_side(len(forest.sides), rows.side[row])
     sought = Sought(low, high, rows.start[row], rows.stop[row], row)
     run = run_slot(forest, probed, 0)
@@ -160,7 +161,7 @@ def _probe_row(
 
 @implements(insert_row, OwnForest)
 def _insert_row(index: OwnForest, rows: KernelRows, row: int, counters: np.ndarray) -> None:
-    forest, places = index.forest, index.places[row - index.block[0]]
+    forest, places = index.forest, index.places[row - index.block[0].first]
     own, position = rows.side[row], rows.position[row]
     forest.sides[probed_side(len(forest.sides), own)].horizon = rows.start[row]
     tree, subindex = active_tree(forest, own), places[WRITTEN]

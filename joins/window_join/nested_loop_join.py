@@ -10,7 +10,14 @@ from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
 from joins.machine.steps import DONE, NO_ROOM, implements
 from joins.matches import MatchBuffer, add_match
-from joins.window_join.rows import KernelRows, WindowKeys, append_key, is_full, probed_side
+from joins.window_join.rows import (
+    KernelRows,
+    Rings,
+    WindowKeys,
+    append_key,
+    is_full,
+    probed_side,
+)
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.work import COMPARISONS, INSERTS, NO_WORK, Work
 
@@ -34,7 +41,7 @@ class NestedLoopJoin(RowsJoin):
         self._window = WindowKeys(1 if self_join else 2)
 
     def _record(self) -> PlainWindows:
-        return PlainWindows(self._window.keys, self._window.ends)
+        return PlainWindows(self._window.rings)
 
     def _mend(self, side: int, why: int) -> Work:
         self._window.grow()
@@ -42,39 +49,40 @@ class NestedLoopJoin(RowsJoin):
 
 
 class PlainWindows(NamedTuple):
-    """The keys of the sides' windows, see `joins.window_join.rows`."""
+    """The keys of the sides' windows, without any index."""
 
-    keys: np.ndarray
-    ends: np.ndarray
+    rings: Rings
 
 
 @implements(prepare_row, PlainWindows)
 def _prepare_row(index: PlainWindows, rows: KernelRows, row: int, counters: np.ndarray) -> int:
-    probed = probed_side(len(index.ends), rows.side[row])
-    index.ends[probed, 0] = max(index.ends[probed, 0], rows.start[row])
-    return NO_ROOM if is_full(index.keys, index.ends, rows.side[row]) else DONE
+    spans = index.rings.spans
+    probed = probed_side(len(spans), rows.side[row])
+    spans[probed].first = max(spans[probed].first, rows.start[row])
+    return NO_ROOM if is_full(index.rings, rows.side[row]) else DONE
 
 
 @implements(probe_row, PlainWindows)
 def _probe_row(
     index: PlainWindows, rows: KernelRows, row: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
-    probed = probed_side(len(index.ends), rows.side[row])
+    keys = index.rings.keys
+    probed = probed_side(len(keys), rows.side[row])
     start, stop = rows.start[row], rows.stop[row]
     if start >= stop:
         return
-    length = index.keys.shape[1]
+    length = keys.shape[1]
     first = start & (length - 1)
     until = min(length, first + stop - start)
-    _scan(index.keys, probed, first, until, start - first, rows, row, output)
+    _scan(keys, probed, first, until, start - first, rows, row, output)
     rest = stop - start - (until - first)
-    _scan(index.keys, probed, 0, rest, stop - rest, rows, row, output)
+    _scan(keys, probed, 0, rest, stop - rest, rows, row, output)
     counters[COMPARISONS] += stop - start
 
 
 @implements(insert_row, PlainWindows)
 def _insert_row(index: PlainWindows, rows: KernelRows, row: int, counters: np.ndarray) -> None:
-    append_key(index.keys, index.ends, rows.side[row], rows.key[row], rows.position[row])
+    append_key(index.rings, rows.side[row], rows.key[row], rows.position[row])
     counters[INSERTS] += 1
 
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Schema
-from joins.indexes.index import column, encode, keys_column
+from joins.indexes.index import column, encode, encode_ends, keys_column
 from joins.indexes.pim_tree.forest import INF
-from joins.indexes.pim_tree.forest_index import encode_ends
 from joins.machine.compiling import inlined
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
@@ -164,57 +163,79 @@ class RowMaker(Stateful):
         return self._bounds.horizon
 
 
-class WindowKeys(Stateful):
+SPAN = np.dtype([("first", "i8"), ("end", "i8")])
+"""Positions of a window, or rows of a batch: the first, and the one after the last."""
+
+
+@storable
+class Rings(NamedTuple):
     """Per side a ring of keys: that of position p is at ``keys[side, p & (length - 1)]``.
 
     Attributes
     ----------
     keys
         int64, shape (sides, length); the length is a power of two.
-    ends
-        int64, shape (sides, 2): the first position in the ring and the one after the last.
+    spans
+        `SPAN`, one for each side: the positions whose keys are there.
     """
 
-    state = ("keys", "ends")
+    keys: np.ndarray
+    spans: np.ndarray
+
+
+class WindowKeys(Stateful):
+    """The keys of each side's window by position, as many as there are.
+
+    Attributes
+    ----------
+    rings
+        What kernels read and write.
+    """
+
+    state = ("rings",)
 
     def __init__(self, sides: int) -> None:
-        self.keys = np.zeros((sides, _FIRST_KEYS), np.int64)
-        self.ends = np.zeros((sides, 2), np.int64)
+        self.rings = Rings(np.zeros((sides, _FIRST_KEYS), np.int64), np.zeros(sides, SPAN))
 
     def append(self, side: int, keys: np.ndarray) -> None:
         """Store the keys of the next positions of a side."""
-        first, begin = self.ends[side].tolist()
-        while begin + len(keys) - first > self.keys.shape[1]:
+        first, begin = self.rings.spans[side].tolist()
+        end = begin + len(keys)
+        while end - first > self.rings.keys.shape[1]:
             self.grow()
-        self.keys[side, np.arange(begin, begin + len(keys)) & (self.keys.shape[1] - 1)] = keys
-        self.ends[side, 1] = begin + len(keys)
+        ring = self.rings.keys[side]
+        ring[np.arange(begin, end) & (len(ring) - 1)] = keys
+        self.rings.spans["end"][side] = end
 
     def grow(self) -> None:
-        """Double the ring."""
-        length = self.keys.shape[1]
-        grown = np.zeros((len(self.keys), 2 * length), np.int64)
-        for side, (first, end) in enumerate(self.ends):
+        """Double the rings."""
+        keys, spans = self.rings
+        length = keys.shape[1]
+        grown = np.zeros((len(keys), 2 * length), np.int64)
+        for side, (first, end) in enumerate(spans.tolist()):
             positions = np.arange(first, end)
-            grown[side, positions & (2 * length - 1)] = self.keys[side, positions & (length - 1)]
-        self.keys = grown
+            grown[side, positions & (2 * length - 1)] = keys[side, positions & (length - 1)]
+        self.rings = Rings(grown, spans)
 
 
 @inlined
-def key_at(keys: np.ndarray, side: int, position: int) -> int:
+def key_at(rings: Rings, side: int, position: int) -> int:
     """Return the key of a position."""
-    return keys[side, position & (keys.shape[1] - 1)]
+    return rings.keys[side, position & (rings.keys.shape[1] - 1)]
 
 
 @inlined
-def is_full(keys: np.ndarray, ends: np.ndarray, side: int) -> bool:
+def is_full(rings: Rings, side: int) -> bool:
     """Return whether a side has no room for another key."""
-    return bool(ends[side, 1] - ends[side, 0] == keys.shape[1])
+    span = rings.spans[side]
+    return bool(span["end"] - span["first"] == rings.keys.shape[1])
 
 
 @inlined
-def append_key(keys: np.ndarray, ends: np.ndarray, side: int, key: int, position: int) -> None:
+def append_key(rings: Rings, side: int, key: int, position: int) -> None:
     """Store the key of a side's next position, or of its first one, which may be any."""
-    if ends[side, 1] == 0 and ends[side, 0] == 0:
-        ends[side, 0] = position
-    keys[side, position & (keys.shape[1] - 1)] = key
-    ends[side, 1] = position + 1
+    span = rings.spans[side]
+    if span.end == 0 and span.first == 0:
+        span.first = position
+    rings.keys[side, position & (rings.keys.shape[1] - 1)] = key
+    span.end = position + 1

@@ -31,12 +31,13 @@ from joins.indexes.bw_tree import (
     probe_range,
     swap,
 )
+from joins.indexes.index import Sought
 from joins.machine.atomics import compare_and_swap, fetch_add, load, store
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import LINE, aligned, record
 from joins.machine.steps import implements
 from joins.matches import MatchBuffer
-from joins.window_join.rows import KernelRows, WindowKeys, key_at, probed_side
+from joins.window_join.rows import KernelRows, Rings, WindowKeys, key_at, probed_side
 from joins.window_join.schedulers import (
     IDLE,
     TAKE,
@@ -81,8 +82,8 @@ class SharedPages(NamedTuple):
     ----------
     first, last
         The sides' trees, or one tree twice.
-    keys
-        The windows' keys, see `joins.window_join.rows`.
+    rings
+        The windows' keys.
     expiring
         `EXPIRING`, one for each worker.
     free_at
@@ -92,7 +93,7 @@ class SharedPages(NamedTuple):
 
     first: Pages
     last: Pages
-    keys: np.ndarray
+    rings: Rings
     expiring: np.ndarray
     free_at: np.ndarray
 
@@ -119,28 +120,28 @@ class BwTreeWindows(SharedIndex):
 
     def open(self, rows: KernelRows, tasks: Tasks) -> tuple[SharedPages, SharedBatch, Work]:
         """Return what is shared while *rows* are joined; there is room for them in the trees."""
-        ends = self._window.ends
+        spans = self._window.rings.spans
         words = make_words(self.sides)
         batch = make_batch(words, rows, room=0, task_rows=tasks.rows, slack=tasks.slack)
         for side in range(self.sides):
             first = first_position(rows, side)
-            if first >= 0 and ends[side, 1] == 0:
-                ends[side] = first
-            batch.base[side] = words[SIDES + side, EDGE] = ends[side, 1]
-            words[SIDES + side, EXPIRED] = ends[side, 0]
-            lay_out(batch, side, 0, ends[side, 0])
+            if first >= 0 and spans["end"][side] == 0:
+                spans[side] = first, first
+            batch.base[side] = words[SIDES + side, EDGE] = spans["end"][side]
+            words[SIDES + side, EXPIRED] = spans["first"][side]
+            lay_out(batch, side, 0, spans["first"][side])
         work = NO_WORK
         for side, tree in enumerate(self._trees):
             arriving = int(batch.arrived[side, -1] - batch.base[side])
             self._window.append(side, batch.keys[side, :arriving])
-            expiring = max(0, int(batch.seen[side, -1] - ends[side, 0]))
+            expiring = max(0, int(batch.seen[side, -1] - spans["first"][side]))
             work += tree.reserve(arriving + expiring)
         pages = [tree.pages for tree in self._trees]
         lines = max(len(one.mapping) for one in pages) // LINE + 1
         record = SharedPages(
             first=pages[0],
             last=pages[-1],
-            keys=self._window.keys,
+            rings=self._window.rings,
             expiring=aligned((tasks.workers,), EXPIRING),
             free_at=np.zeros((self.sides, lines), np.int64),
         )
@@ -152,7 +153,7 @@ class BwTreeWindows(SharedIndex):
         for side in range(self.sides):
             batch.words[SIDES + side, EDGE] = batch.arrived[side, -1]
             _expire_all(index, batch, side, counters)
-            self._window.ends[side, 0] = batch.words[SIDES + side, EXPIRED]
+            self._window.rings.spans["first"][side] = batch.words[SIDES + side, EXPIRED]
         return Work.from_counters(counters)
 
 
@@ -210,8 +211,8 @@ def _probe_indexed(
 ) -> int:
     rows = batch.rows
     tree = index.last if probed_side(len(batch.base), rows.side[row]) else index.first
-    start, stop = rows.start[row], min(rows.stop[row], edge)
-    probe_range(tree, rows.low[row], rows.high[row], start, stop, row, output, scheduler.counters)
+    sought = Sought(rows.low[row], rows.high[row], rows.start[row], min(rows.stop[row], edge), row)
+    probe_range(tree, sought, output, scheduler.counters)
     return 0
 
 
@@ -297,7 +298,7 @@ def _delete_next(index: SharedPages, scheduler: Any, worker: int) -> None:
         scheduler.workers[worker].stage = EXPIRE
         return
     side, position = expiring.side, expiring.next
-    tree, key = index.last if side else index.first, key_at(index.keys, side, position)
+    tree, key = index.last if side else index.first, key_at(index.rings, side, position)
     begin_change(tree, worker, DELETED, key, position, scheduler.counters)
     scheduler.workers[worker].stage = PREPARE
 
@@ -328,5 +329,5 @@ def _expire_all(index: SharedPages, batch: SharedBatch, side: int, counters: np.
     begin, end = _claim_expired(batch, side, counters)
     while begin < end:
         for position in range(begin, end):
-            change(tree, 0, DELETED, key_at(index.keys, side, position), position, counters)
+            change(tree, 0, DELETED, key_at(index.rings, side, position), position, counters)
         begin, end = _claim_expired(batch, side, counters)

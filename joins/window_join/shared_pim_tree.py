@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from joins.indexes.index import Sought
 from joins.indexes.pim_tree.forest import (
     NONE,
     Forest,
@@ -19,7 +20,7 @@ from joins.indexes.pim_tree.forest import (
     subindex_row,
     tree_slot,
 )
-from joins.indexes.pim_tree.forest_index import Sought, build_next, probe_run, probe_tree
+from joins.indexes.pim_tree.forest_index import build_next, probe_run, probe_tree
 from joins.indexes.pim_tree.mutable_tree import insert_locked, route
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.atomics import fetch_add, load, lock, store, try_lock, unlock

@@ -16,7 +16,7 @@ from joins.machine.compiling import kernel
 from joins.machine.steps import DONE, NO_OUTPUT, step
 from joins.matches import MatchBuffer, MatchList, ProbeResult, begin_row, commit_row
 from joins.state import Stateful
-from joins.window_join.rows import KernelRows
+from joins.window_join.rows import SPAN, KernelRows
 from joins.work import NO_WORK, Work, new_counters
 
 LOOKUP_ROWS = 16
@@ -72,17 +72,17 @@ class WindowJoin(Stateful, ABC):
 class RowsJoin(WindowJoin, ABC):
     """Joins tuple by tuple, in the order in which they arrive.
 
-    For steps that look ahead, ``_block`` has the rows that were looked up: the first and the end.
+    For steps that look ahead, ``_block`` has the rows that were looked up, one `SPAN`.
     """
 
     state: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self) -> None:
-        self._block = np.zeros(2, np.int64)
+        self._block = np.zeros(1, SPAN)
 
     def join(self, rows: KernelRows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
-        self._block[:] = 0
+        self._block[:] = 0, 0
         matches = MatchList(len(rows.side), enumerate=enumerate)
         counters = new_counters()
         work, row = NO_WORK, 0

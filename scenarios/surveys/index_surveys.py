@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.index import Ranges
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, SHARED_MERGE_RATIO, PimTree
 from joins.matches import ProbeResult
 from joins.window_join.registry import Making
@@ -120,7 +121,7 @@ class _Steps:
         workload = WindowWorkload(windows=(window, window))
         keys = workload.keys(0, (_WINDOWS_BEFORE + _WINDOWS_TIMED) * window)
         band = int(workload.band)
-        index.insert(keys[:window], np.arange(window))
+        self._insert(keys[:window], np.arange(window))
         if not isinstance(index, BPlusTree):
             index.maintain(0)
         batch = min(_BATCH, int(_MERGE_RATIO * window))  # from now on merges are due between them
@@ -128,14 +129,29 @@ class _Steps:
             if begin % window == 0:
                 self.windows.append(_Measured())
             positions, new = np.arange(begin, begin + batch), keys[begin : begin + batch]
-            self._measure("insert", index.insert, new, positions)
+            self._measure("insert", self._insert, new, positions)
             self._slide(keys, positions - window)
             nothing = np.zeros(batch, np.int64)
-            self._measure("search", index.probe, new, new, start=nothing, stop=nothing)
-            result = self._measure("search and scan", index.probe, new - band, new + band)
+            self._measure("search", self._probe, new, new, nothing)
+            result = self._measure("search and scan", self._probe, new - band, new + band)
         stored = np.sort(keys[-window:])
         right = np.searchsorted(stored, new + band, "right") - np.searchsorted(stored, new - band)
         return np.array_equal(result.count, right)
+
+    def _insert(self, keys: np.ndarray, positions: np.ndarray) -> Work:
+        if isinstance(self._index, BPlusTree):
+            return self._index.insert(keys, positions)
+        work: Work = self._index.insert([keys], positions)
+        return work
+
+    def _probe(
+        self, low: np.ndarray, high: np.ndarray, window: np.ndarray | None = None
+    ) -> ProbeResult:
+        """Probe with windows that begin and end at *window*, so that nothing is in them, or all."""
+        if isinstance(self._index, BPlusTree):
+            return self._index.probe(low, high, start=window, stop=window)
+        result: ProbeResult = self._index.probe(Ranges([low], [high], None, window, window))
+        return result
 
     def _slide(self, keys: np.ndarray, expired: np.ndarray) -> None:
         """Delete the tuples at positions *expired*: at once, or with the next merge."""
@@ -168,7 +184,7 @@ def take_insert_spread(survey: InsertSpreadSurvey, seed: int, profile: CostProfi
         keys = drifting_keys(positions, window, survey.shift, seed)
         if begin >= BEFORE * window:
             shares.append(np.sort(index.spread(keys)) / window)
-        index.insert(keys, positions)
+        index.insert([keys], positions)
         index.expire(begin)
         index.maintain(0)
         whole &= index.entries(0) == window

@@ -16,9 +16,7 @@ import numpy as np
 
 from joins.bit_array import BIT_MASK, FIRST_BIT, WORD_SHIFT, words_for
 from joins.indexes.b_plus.nodes import (
-    ENTRIES,
     FIRST_LEAF,
-    LIVE,
     NONE,
     Nodes,
     delete_entries,
@@ -29,7 +27,7 @@ from joins.indexes.b_plus.nodes import (
     reset,
     resize,
 )
-from joins.indexes.index import column, key_dtype, keys_column, window_columns
+from joins.indexes.index import Sought, column, key_dtype, keys_column, window_columns
 from joins.indexes.range_search import lower_bound, upper_bound
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
@@ -58,6 +56,9 @@ class KeyRanges(NamedTuple):
 class BPlusTree(Stateful):
     """Entries (key, position) in key order, ties in position order.
 
+    It is a part of indexes (`joins.indexes.windows.window_tree`) and no `joins.indexes.index.Index`
+    itself: it finds an entry that expires by its key alone, which its owner stores.
+
     Parameters
     ----------
     dtype
@@ -84,7 +85,7 @@ class BPlusTree(Stateful):
         return self.nodes.leaves.keys.dtype
 
     def __len__(self) -> int:
-        return int(self.nodes.tree[ENTRIES])
+        return int(self.nodes.tree["entries"][0])
 
     def insert(self, keys: np.ndarray, positions: np.ndarray) -> Work:
         """Insert entries one after the other.
@@ -204,9 +205,10 @@ class BPlusTree(Stateful):
     def grow(self) -> None:
         """Make room for at least one more insert."""
         leaves, inners = (len(pool.size) for pool in (self.nodes.leaves, self.nodes.inners))
-        full = self.nodes.leaves.used[LIVE] == leaves
+        live = [int(pool.used["live"][0]) for pool in (self.nodes.leaves, self.nodes.inners)]
+        full = live[0] == leaves
         # A split takes an inner node on every level at the most, hence the constant.
-        more = not full or self.nodes.inners.used[LIVE] * 4 >= inners * 3
+        more = not full or live[1] * 4 >= inners * 3
         self.nodes = resize(
             self.nodes,
             leaves + leaves // 2 + 1 if full else leaves,
@@ -261,7 +263,8 @@ def mark_ranges(
         key_max = hi[row]
         if not lo[row] <= key_max:  # written so that a NaN bound makes an empty range
             continue
-        leaf = find_leaf_of_key(nodes, lo[row], counters)
+        leaf, compared = find_leaf_of_key(nodes, lo[row])
+        counters[COMPARISONS] += compared
         size = nodes.leaves.size[leaf]
         begin = lower_bound(nodes.leaves.keys[leaf], 0, size, lo[row], counters)
         goes_on = True
@@ -306,30 +309,29 @@ def _probe(
     for row in range(begin, len(ranges.low)):
         begin_row(buffer, counters)
         if ranges.negated:
-            _match_outside(nodes, ranges, row, buffer, counters)
+            _match_outside(nodes, _sought(ranges, row), buffer, counters)
         else:
-            low, high = ranges.low[row], ranges.high[row]
-            start, stop = ranges.start[row], ranges.stop[row]
-            match_range(nodes, low, high, start, stop, row, buffer, counters)
+            match_range(nodes, _sought(ranges, row), buffer, counters)
         if not commit_row(buffer, row, counters):
             return row
     return len(ranges.low)
 
 
 @inlined
-def _match_outside(
-    nodes: Nodes, ranges: KeyRanges, row: int, buffer: MatchBuffer, counters: np.ndarray
-) -> None:
-    low, high = ranges.low[row], ranges.high[row]
-    start, stop = ranges.start[row], ranges.stop[row]
+def _sought(ranges: KeyRanges, row: int) -> Sought:
+    return Sought(ranges.low[row], ranges.high[row], ranges.start[row], ranges.stop[row], row)
+
+
+@inlined
+def _match_outside(nodes: Nodes, sought: Sought, buffer: MatchBuffer, counters: np.ndarray) -> None:
     leaf = FIRST_LEAF
     while leaf != NONE:
         size = nodes.leaves.size[leaf]
         for i in range(size):
             position = nodes.leaves.positions[leaf, i]
-            inside = low <= nodes.leaves.keys[leaf, i] <= high
-            if not inside and start <= position < stop:
-                add_match(buffer, row, position)
+            inside = sought.low <= nodes.leaves.keys[leaf, i] <= sought.high
+            if not inside and sought.start <= position < sought.stop:
+                add_match(buffer, sought.row, position)
         counters[COMPARISONS] += size
         leaf = nodes.leaves.next[leaf]
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.indexes.index import Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry
 from joins.machine.lanes import LANES, greatest_of, lanes_less
@@ -32,10 +33,12 @@ from joins.matches import MatchBuffer, add_match
 from joins.state import storable
 from joins.work import COMPARISONS, INSERTS, MOVES
 
-ROOT, HEIGHT, ENTRIES = range(3)
-"""Places in `Nodes.tree`: the node at the top, the inner levels, and the entries in all leaves."""
-HIGH, FREE, LIVE = range(3)
-"""Places in `NodePool.used`: rows ever used, the head of the list of unused rows, and nodes."""
+TREE = np.dtype([("root", "i8"), ("height", "i8"), ("entries", "i8")])
+"""A tree: the node at the top, the inner levels, and the entries in all leaves."""
+USED = np.dtype([("high", "i8"), ("free", "i8"), ("live", "i8")])
+"""What a pool has used: rows ever used, the head of the list of unused rows, and nodes."""
+STEP = np.dtype([("node", "i8"), ("slot", "i8")])
+"""A step of a descent: an inner node, and the slot of the child that was taken."""
 
 FIRST_LEAF = 0  # Merging always empties the right neighbour, so the first leaf never moves.
 NONE = -1
@@ -58,7 +61,7 @@ class NodePool(NamedTuple):
     size, next
         int64, entries in use, and the next node of the same level (`NONE` for the last).
     used
-        int64, see `HIGH`.
+        One `USED`.
     """
 
     keys: np.ndarray
@@ -78,9 +81,9 @@ class Nodes(NamedTuple):
     leaves, inners
         Its nodes.
     path
-        int64 scratch, shape (2, levels): the inner nodes and child slots of the last descent.
+        Scratch: a `STEP` for each level of the last descent that inserts or deletes.
     tree
-        int64, see `ROOT`.
+        One `TREE`.
     """
 
     leaves: NodePool
@@ -98,7 +101,7 @@ def _make_pool(dtype: np.dtype, nodes: int, width: int, children: int) -> NodePo
         child=aligned((nodes, children)),
         size=np.zeros(nodes, np.int64),
         next=np.full(nodes, NONE, np.int64),
-        used=np.zeros(3, np.int64),
+        used=np.zeros(1, USED),
     )
 
 
@@ -110,8 +113,8 @@ def make_nodes(dtype: np.dtype, leaves: int, leaf_entries: int, inners: int, fan
     nodes = Nodes(
         leaves=_make_pool(dtype, leaves, leaf_entries, 0),
         inners=_make_pool(dtype, inners, fanout, fanout),
-        path=np.zeros((2, _LEVELS_MAX), np.int64),
-        tree=np.zeros(3, np.int64),
+        path=np.zeros(_LEVELS_MAX, STEP),
+        tree=np.zeros(1, TREE),
     )
     reset(nodes)
     return nodes
@@ -145,8 +148,9 @@ def reset(nodes: Nodes) -> None:
 def has_room(nodes: Nodes) -> bool:
     """Return whether there are the nodes that one more insert needs if it splits up to the root."""
     leaves, inners = nodes.leaves, nodes.inners
-    has_leaf = leaves.used[LIVE] < len(leaves.size)
-    return bool(has_leaf and inners.used[LIVE] + nodes.tree[HEIGHT] < len(inners.size))
+    has_leaf = leaves.used[0]["live"] < len(leaves.size)
+    needed = inners.used[0]["live"] + nodes.tree[0]["height"]
+    return bool(has_leaf and needed < len(inners.size))
 
 
 @inlined
@@ -170,23 +174,33 @@ def _child_slot(inners: NodePool, node: int, key: float) -> int:
     return int(below - (inners.keys[node, 0] < key))
 
 
+# Searches count nothing: they return what they compared, and their callers count that, or what the
+# same search takes without a hint.
+
+
 @inlined
-def find_leaf_of_key(nodes: Nodes, key: float, counters: np.ndarray) -> int:
-    """Return the leaf where the first entry with a key of at least *key* is, or would be."""
-    node = nodes.tree[ROOT]
-    for _ in range(nodes.tree[HEIGHT]):
-        counters[COMPARISONS] += nodes.inners.size[node] - 1
+def find_leaf_of_key(nodes: Nodes, key: float) -> tuple[int, int]:
+    """Return the leaf where the first entry with a key of at least *key* is, or would be.
+
+    Return also the comparisons that lead there.
+    """
+    node, compared = nodes.tree[0].root, 0
+    for _ in range(nodes.tree[0].height):
+        compared += nodes.inners.size[node] - 1
         node = nodes.inners.child[node, _child_slot(nodes.inners, node, key)]
-    return int(node)
+    return int(node), compared
 
 
 @inlined
-def find_leaf_of_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> int:
-    """Return the leaf that entry (key, position) belongs to and remember the path to it."""
-    node = nodes.tree[ROOT]
-    for level in range(nodes.tree[HEIGHT]):
+def find_leaf_of_entry(nodes: Nodes, key: float, position: int) -> tuple[int, int]:
+    """Return the leaf that entry (key, position) belongs to, and the comparisons that lead there.
+
+    The path to it is remembered.
+    """
+    node, compared = nodes.tree[0].root, 0
+    for level in range(nodes.tree[0].height):
         size = nodes.inners.size[node]
-        counters[COMPARISONS] += size - 1
+        compared += size - 1
         slot = _child_slot(nodes.inners, node, key)
         while (
             slot + 1 < size
@@ -194,19 +208,16 @@ def find_leaf_of_entry(nodes: Nodes, key: float, position: int, counters: np.nda
             and nodes.inners.positions[node, slot + 1] <= position
         ):
             slot += 1
-        nodes.path[0, level] = node
-        nodes.path[1, level] = slot
+        nodes.path[level].node = node
+        nodes.path[level].slot = slot
         node = nodes.inners.child[node, slot]
-    return int(node)
+    return int(node), compared
 
 
 @inlined
-def find_in_leaf(
-    nodes: Nodes, leaf: int, key: float, position: int, counters: np.ndarray
-) -> tuple[int, bool]:
+def find_in_leaf(nodes: Nodes, leaf: int, key: float, position: int) -> tuple[int, bool]:
     """Return where entry (key, position) is in *leaf*, or would be, and whether it is there."""
     size = nodes.leaves.size[leaf]
-    counters[COMPARISONS] += size
     at = count_below(nodes.leaves.keys, leaf, size, key)
     while at < size and nodes.leaves.keys[leaf, at] == key:
         if nodes.leaves.positions[leaf, at] >= position:
@@ -216,57 +227,40 @@ def find_in_leaf(
 
 
 @inlined
-def find_first(nodes: Nodes, key: float, counters: np.ndarray) -> tuple[int, int]:
-    """Return leaf and place of the first entry with a key of at least *key*.
+def find_first(nodes: Nodes, key: float) -> tuple[int, int, int]:
+    """Return leaf and place of the first entry with a key of at least *key*, and the comparisons.
 
     The place may be the end of the leaf: the entry, if any, then begins the next leaf.
     """
-    leaf = find_leaf_of_key(nodes, key, counters)
+    leaf, compared = find_leaf_of_key(nodes, key)
     size = nodes.leaves.size[leaf]
-    counters[COMPARISONS] += size
-    return leaf, count_below(nodes.leaves.keys, leaf, size, key)
+    return leaf, count_below(nodes.leaves.keys, leaf, size, key), compared + size
 
 
 @inlined
-def match_range(
-    nodes: Nodes,
-    low: float,
-    high: float,
-    start: int,
-    stop: int,
-    row: int,
-    output: MatchBuffer,
-    counters: np.ndarray,
-) -> None:
-    """Add entries with keys from *low* to *high*, positions from *start* to *stop* - 1, to a row.
+def match_range(nodes: Nodes, sought: Sought, output: MatchBuffer, counters: np.ndarray) -> None:
+    """Report the entries that are sought; an empty range (or a NaN end) has no matches.
 
-    Leaves are walked from the first entry on. An empty range (or a NaN end) has no matches.
+    Leaves are walked from the first entry on.
     """
-    if low <= high:
-        leaf, i = find_first(nodes, low, counters)
-        match_from(nodes, leaf, i, high, start, stop, row, output, counters)
+    if sought.low <= sought.high:
+        leaf, i, compared = find_first(nodes, sought.low)
+        counters[COMPARISONS] += compared
+        _match_from(nodes, leaf, i, sought, output, counters)
 
 
 @inlined
-def match_from(
-    nodes: Nodes,
-    leaf: int,
-    i: int,
-    high: float,
-    start: int,
-    stop: int,
-    row: int,
-    output: MatchBuffer,
-    counters: np.ndarray,
+def _match_from(
+    nodes: Nodes, leaf: int, i: int, sought: Sought, output: MatchBuffer, counters: np.ndarray
 ) -> None:
     """Do what `match_range` does from entry *i* of a leaf on, that of the range's least key."""
     leaves = nodes.leaves
     while leaf != NONE:
         begin, size = i, leaves.size[leaf]
-        while i < size and leaves.keys[leaf, i] <= high:
+        while i < size and leaves.keys[leaf, i] <= sought.high:
             position = leaves.positions[leaf, i]
-            if start <= position < stop:
-                add_match(output, row, position)
+            if sought.start <= position < sought.stop:
+                add_match(output, sought.row, position)
             i += 1
         counters[COMPARISONS] += i - begin + (i < size)
         if i < size:
@@ -280,8 +274,15 @@ def match_from(
 @inlined
 def insert_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> bool:
     """Insert one entry; `has_room` must hold. Return False when it is there already."""
-    leaf = find_leaf_of_entry(nodes, key, position, counters)
-    at, present = find_in_leaf(nodes, leaf, key, position, counters)
+    leaf, compared = find_leaf_of_entry(nodes, key, position)
+    counters[COMPARISONS] += compared + nodes.leaves.size[leaf]
+    return _insert_into(nodes, leaf, key, position, counters)
+
+
+@inlined
+def _insert_into(nodes: Nodes, leaf: int, key: float, position: int, counters: np.ndarray) -> bool:
+    """Insert one entry into the leaf at the end of the path; return False when it is there."""
+    at, present = find_in_leaf(nodes, leaf, key, position)
     if present:
         return False
     _insert_at(nodes, leaf, at, key, position, counters)
@@ -299,7 +300,7 @@ def _insert_at(
     leaves.keys[leaf, at] = key
     leaves.positions[leaf, at] = position
     leaves.size[leaf] = size + 1
-    nodes.tree[ENTRIES] += 1
+    nodes.tree[0].entries += 1
     counters[INSERTS] += 1
     counters[MOVES] += size - at
 
@@ -307,8 +308,15 @@ def _insert_at(
 @inlined
 def delete_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> bool:
     """Delete one entry. Return False when it is not there."""
-    leaf = find_leaf_of_entry(nodes, key, position, counters)
-    at, present = find_in_leaf(nodes, leaf, key, position, counters)
+    leaf, compared = find_leaf_of_entry(nodes, key, position)
+    counters[COMPARISONS] += compared + nodes.leaves.size[leaf]
+    return _delete_from(nodes, leaf, key, position, counters)
+
+
+@inlined
+def _delete_from(nodes: Nodes, leaf: int, key: float, position: int, counters: np.ndarray) -> bool:
+    """Delete one entry from the leaf at the end of the path; return False when it is not there."""
+    at, present = find_in_leaf(nodes, leaf, key, position)
     if not present:
         return False
     _delete_at(nodes, leaf, at, counters)
@@ -323,7 +331,7 @@ def _delete_at(nodes: Nodes, leaf: int, at: int, counters: np.ndarray) -> None:
     _move(leaves, leaf, at + 1, leaf, at, size - at)
     leaves.keys[leaf, size] = greatest_of(leaves.keys)
     leaves.size[leaf] = size
-    nodes.tree[ENTRIES] -= 1
+    nodes.tree[0].entries -= 1
     counters[MOVES] += size - at
 
 
@@ -331,20 +339,21 @@ def _delete_at(nodes: Nodes, leaf: int, at: int, counters: np.ndarray) -> None:
 def _is_scant(nodes: Nodes, leaf: int) -> bool:
     """Return whether a leaf must be refilled."""
     leaves = nodes.leaves
-    return bool(leaves.size[leaf] < leaves.keys.shape[1] // 4 and nodes.tree[HEIGHT] > 0)
+    return bool(leaves.size[leaf] < leaves.keys.shape[1] // 4 and nodes.tree[0].height > 0)
 
 
 # The same with hints. Looking leaves up ahead counts nothing; what uses a hint counts the work of a
-# search for the entry in any case, a node that is compared whole being so many comparisons.
+# search for the entry in any case, whether the hint is right or not, a node that is compared whole
+# being so many comparisons.
 
 
 @inlined
 def find_parent(nodes: Nodes, key: float) -> int:
     """Return the node above the leaf of *key*, and ask for its keys; the root if that is a leaf."""
-    node = nodes.tree[ROOT]
-    for _ in range(nodes.tree[HEIGHT] - 1):
+    node = nodes.tree[0].root
+    for _ in range(nodes.tree[0].height - 1):
         node = nodes.inners.child[node, _child_slot(nodes.inners, node, key)]
-    if nodes.tree[HEIGHT] > 0:
+    if nodes.tree[0].height > 0:
         _fetch_keys(nodes.inners, node)
     return int(node)
 
@@ -352,7 +361,7 @@ def find_parent(nodes: Nodes, key: float) -> int:
 @inlined
 def find_leaf_below(nodes: Nodes, node: int, key: float) -> int:
     """Return the leaf of *key* below what `find_parent` returned, and ask for its keys."""
-    if nodes.tree[HEIGHT] > 0:
+    if nodes.tree[0].height > 0:
         node = nodes.inners.child[node, _child_slot(nodes.inners, node, key)]
     _fetch_keys(nodes.leaves, node)
     return int(node)
@@ -376,72 +385,64 @@ def _fetch_keys(pool: NodePool, node: int) -> None:
 @inlined
 def _compared(nodes: Nodes) -> int:
     """Return the comparisons of a search."""
-    return nodes.tree[HEIGHT] * nodes.inners.keys.shape[1] + nodes.leaves.keys.shape[1]
+    return nodes.tree[0].height * nodes.inners.keys.shape[1] + nodes.leaves.keys.shape[1]
 
 
 @inlined
 def match_range_near(
-    nodes: Nodes,
-    hint: int,
-    low: float,
-    high: float,
-    start: int,
-    stop: int,
-    row: int,
-    output: MatchBuffer,
-    counters: np.ndarray,
+    nodes: Nodes, hint: int, sought: Sought, output: MatchBuffer, counters: np.ndarray
 ) -> None:
-    """Do what `match_range` does, from the leaf *hint* on if *low* lies between two of its keys."""
-    if not low <= high:
+    """Do what `match_range` does, from leaf *hint* on if *low* is between two of its keys."""
+    if not sought.low <= sought.high:
         return
-    leaf, compared = hint, counters[COMPARISONS] + _compared(nodes)
-    size = nodes.leaves.size[leaf]
-    i = count_below(nodes.leaves.keys, leaf, size, low)
+    leaf, size = hint, nodes.leaves.size[hint]
+    counters[COMPARISONS] += _compared(nodes)
+    i = count_below(nodes.leaves.keys, leaf, size, sought.low)
     if not 0 < i < size:
-        leaf, i = _find_first(nodes, low, counters)
-    counters[COMPARISONS] = compared
-    match_from(nodes, leaf, i, high, start, stop, row, output, counters)
+        leaf, i = _find_first(nodes, sought.low)
+    _match_from(nodes, leaf, i, sought, output, counters)
 
 
 @kernel
-def _find_first(nodes: Nodes, key: float, counters: np.ndarray) -> tuple[int, int]:
-    return find_first(nodes, key, counters)
+def _find_first(nodes: Nodes, key: float) -> tuple[int, int]:
+    leaf, i, _ = find_first(nodes, key)
+    return leaf, i
 
 
 @inlined
 def insert_near(nodes: Nodes, hint: int, key: float, position: int, counters: np.ndarray) -> None:
     """Insert an entry that is not there, into the leaf *hint* if it lies between two of its own."""
-    compared = counters[COMPARISONS] + _compared(nodes)
-    at, _ = find_in_leaf(nodes, hint, key, position, counters)
+    counters[COMPARISONS] += _compared(nodes)
+    at, _ = find_in_leaf(nodes, hint, key, position)
     if 0 < at < nodes.leaves.size[hint] < nodes.leaves.keys.shape[1] - 1:
         _insert_at(nodes, hint, at, key, position, counters)
     else:
         _insert(nodes, key, position, counters)
-    counters[COMPARISONS] = compared
 
 
 @kernel
 def _insert(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> None:
-    insert_entry(nodes, key, position, counters)
+    leaf, _ = find_leaf_of_entry(nodes, key, position)
+    _insert_into(nodes, leaf, key, position, counters)
 
 
 @inlined
 def delete_near(nodes: Nodes, hint: int, key: float, position: int, counters: np.ndarray) -> None:
     """Delete an entry that is there, from the leaf *hint* if it is in that; `NONE` is no hint."""
-    compared = counters[COMPARISONS] + _compared(nodes)
+    counters[COMPARISONS] += _compared(nodes)
     at, present = 0, False
     if hint != NONE and nodes.leaves.size[hint] > nodes.leaves.keys.shape[1] // 4:
-        at, present = find_in_leaf(nodes, hint, key, position, counters)
+        at, present = find_in_leaf(nodes, hint, key, position)
     if present:
         _delete_at(nodes, hint, at, counters)
     else:
         _delete(nodes, key, position, counters)
-    counters[COMPARISONS] = compared
 
 
 @kernel
 def _delete(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> None:
-    delete_entry(nodes, key, position, counters)
+    leaf, _ = find_leaf_of_entry(nodes, key, position)
+    _delete_from(nodes, leaf, key, position, counters)
 
 
 @kernel
@@ -473,25 +474,26 @@ def delete_entries(
 
 @kernel
 def _new(pool: NodePool) -> int:
-    used = pool.used
-    node = used[FREE]
+    used = pool.used[0]
+    node = used.free
     if node == NONE:
-        node = used[HIGH]
-        used[HIGH] += 1
+        node = used.high
+        used.high += 1
     else:
-        used[FREE] = pool.next[node]
+        used.free = pool.next[node]
     pool.next[node] = NONE
-    used[LIVE] += 1
+    used.live += 1
     _pad(pool, node, 0)
     return int(node)
 
 
 @kernel
 def _free(pool: NodePool, node: int) -> None:
-    pool.next[node] = pool.used[FREE]
+    used = pool.used[0]
+    pool.next[node] = used.free
     pool.size[node] = 0  # It is no leaf of any entry.
-    pool.used[FREE] = node
-    pool.used[LIVE] -= 1
+    used.free = node
+    used.live -= 1
 
 
 @inlined
@@ -527,9 +529,9 @@ def _split(pool: NodePool, node: int, counters: np.ndarray) -> int:
 @kernel
 def _add_child(nodes: Nodes, right: int, counters: np.ndarray) -> None:
     """Add the leaf *right* next to the end of the path; split up to the root."""
-    below, inners, tree = nodes.leaves, nodes.inners, nodes.tree
-    for level in range(tree[HEIGHT] - 1, -1, -1):
-        node, at = nodes.path[0, level], nodes.path[1, level] + 1
+    below, inners, tree = nodes.leaves, nodes.inners, nodes.tree[0]
+    for level in range(tree.height - 1, -1, -1):
+        node, at = nodes.path[level].node, nodes.path[level].slot + 1
         size = inners.size[node]
         _move(inners, node, at, node, at + 1, size - at)
         _set_child(inners, node, at, below, right)
@@ -539,11 +541,11 @@ def _add_child(nodes: Nodes, right: int, counters: np.ndarray) -> None:
             return
         below, right = inners, _split(inners, node, counters)
     root = _new(inners)
-    inners.child[root, 0] = tree[ROOT]
+    inners.child[root, 0] = tree.root
     _set_child(inners, root, 1, below, right)
     inners.size[root] = 2
-    tree[ROOT] = root
-    tree[HEIGHT] += 1
+    tree.root = root
+    tree.height += 1
 
 
 @inlined
@@ -563,10 +565,10 @@ def _set_child(inners: NodePool, node: int, slot: int, below: NodePool, child: i
 @kernel
 def _rebalance(nodes: Nodes, counters: np.ndarray) -> None:
     """Refill the leaf at the end of the path from a neighbour, and so on towards the root."""
-    below, inners, tree = nodes.leaves, nodes.inners, nodes.tree
-    for level in range(tree[HEIGHT] - 1, -1, -1):
-        parent = nodes.path[0, level]
-        slot = max(nodes.path[1, level], 1)  # the right one of the two neighbours
+    below, inners, tree = nodes.leaves, nodes.inners, nodes.tree[0]
+    for level in range(tree.height - 1, -1, -1):
+        parent = nodes.path[level].node
+        slot = max(nodes.path[level].slot, 1)  # the right one of the two neighbours
         right = inners.child[parent, slot]
         if not _even_out(below, inners.child[parent, slot - 1], right, counters):
             _set_child(inners, parent, slot, below, right)
@@ -577,8 +579,8 @@ def _rebalance(nodes: Nodes, counters: np.ndarray) -> None:
         inners.size[parent] = size
         counters[MOVES] += size - slot
         if level == 0 and size == 1:
-            tree[ROOT] = inners.child[parent, 0]
-            tree[HEIGHT] -= 1
+            tree.root = inners.child[parent, 0]
+            tree.height -= 1
             _free(inners, parent)
         if size >= inners.child.shape[1] // 4:
             return

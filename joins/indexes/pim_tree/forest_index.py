@@ -7,12 +7,23 @@ A.2, Algorithm 2), and merging a mutable tree into an immutable one (sections 3.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from joins.indexes.index import column, encode, key_dtype, keys_column, window_columns
+from joins.indexes.index import (
+    EncodedRanges,
+    Ranges,
+    Sought,
+    check_predicates,
+    column,
+    encode,
+    encode_ranges,
+    key_dtype,
+    keys_column,
+)
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
@@ -67,6 +78,9 @@ _FIRST_ENTRIES = 64
 
 class ForestIndex(Stateful, ABC):
     """Keys and stream positions of each side of a join, in immutable and mutable trees.
+
+    It is a `joins.indexes.index.Index` over one predicate, whose methods have a side, too. When it
+    is time to merge, or to archive a tree, `insert` does so.
 
     Parameters
     ----------
@@ -143,12 +157,16 @@ class ForestIndex(Stateful, ABC):
         state = self.forest.sides[side]
         return max(1, int(state["next_position"] - state["horizon"]))
 
-    def insert(self, keys: np.ndarray, positions: np.ndarray, *, side: int = 0) -> Work:
-        """Insert entries one after the other; *positions* ascend from one call to the next.
+    def insert(
+        self, columns: Sequence[np.ndarray], positions: np.ndarray, *, side: int = 0
+    ) -> Work:
+        """Insert tuples one after the other, given the column of their keys.
 
-        Raise :exc:`ValueError` when a key is NaN, or a position is not greater than the last.
+        Raise :exc:`ValueError` when there are more columns than one, a key is NaN, or a position is
+        not greater than the last.
         """
-        keys = encode(keys_column(keys, self.dtype, "keys to insert"))
+        check_predicates(1, columns=columns)
+        keys = encode(keys_column(columns[0], self.dtype, "keys to insert"))
         positions = column(positions, np.int64, "positions to insert", len(keys))
         self._check_ascending(positions, side)
         counters = new_counters()
@@ -175,34 +193,19 @@ class ForestIndex(Stateful, ABC):
         self.reserve(tree_nodes=nodes + nodes // 2)
         return NO_WORK
 
-    def probe(
-        self,
-        lo: np.ndarray,
-        hi: np.ndarray,
-        *,
-        start: np.ndarray | None = None,
-        stop: np.ndarray | None = None,
-        enumerate: bool = False,
-        side: int = 0,
-    ) -> ProbeResult:
-        """Find for every probe the entries whose key is in its range and position in its window.
+    def probe(self, ranges: Ranges, *, enumerate: bool = False, side: int = 0) -> ProbeResult:
+        """Find matches as `Index.probe` says; where windows have no start they see what is live.
 
-        Parameters
-        ----------
-        lo, hi
-            The ranges' ends, both inclusive; a range with lo > hi or a NaN end is empty.
-        start, stop
-            int64, probe i sees positions start[i] to stop[i] - 1; None sees all that have not
-            expired.
-        enumerate
-            List the positions found too.
+        Raise :exc:`ValueError` when the range is negated: it has no least key.
         """
-        low, high = encode_ends(lo, hi, self.dtype)
-        if start is None:
-            start = np.full(len(low), self.forest.sides[side]["horizon"])
-        start, stop = window_columns(start, stop, len(low))
-        step = partial(probe_entries, self.forest, side, low, high, start, stop)
-        return find_matches(step, len(low), enumerate=enumerate)
+        if ranges.start is None:
+            horizon = self.forest.sides[side]["horizon"]
+            ranges = ranges._replace(start=np.full(len(ranges.low[0]), horizon))
+        encoded = encode_ranges(ranges, [self.dtype])
+        if encoded.negated[0]:
+            raise ValueError("the range is negated; a forest finds the keys inside a range")
+        step = partial(probe_entries, self.forest, side, encoded)
+        return find_matches(step, len(encoded.start), enumerate=enumerate)
 
     def expire(self, before: int, *, side: int = 0) -> Work:
         """Mark positions below *before* as expired; they leave at a merge, or with their tree."""
@@ -235,37 +238,6 @@ def _aligned_copy(values: np.ndarray) -> np.ndarray:
     copy = aligned(values.shape, values.dtype)
     copy[...] = values
     return copy
-
-
-def encode_ends(lo: Any, hi: Any, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Return the codes of ranges' ends; a range with a NaN end becomes empty."""
-    lo = column(lo, dtype, "lo")
-    hi = column(hi, dtype, "hi", len(lo))
-    if dtype.kind == "f":
-        nan = np.isnan(lo) | np.isnan(hi)
-        if nan.any():
-            lo, hi = np.where(nan, 1.0, lo), np.where(nan, 0.0, hi)
-    return encode(lo), encode(hi)
-
-
-class Sought(NamedTuple):
-    """What a tuple looks for.
-
-    Attributes
-    ----------
-    low, high
-        The keys, both ends included.
-    start, stop
-        The positions: *start* to *stop* - 1.
-    row
-        Its row of the output.
-    """
-
-    low: int
-    high: int
-    start: int
-    stop: int
-    row: int
 
 
 @inlined
@@ -432,21 +404,19 @@ def insert_entries(
 def probe_entries(
     forest: Forest,
     side: int,
-    low: np.ndarray,
-    high: np.ndarray,
-    start: np.ndarray,
-    stop: np.ndarray,
+    ranges: EncodedRanges,
     begin: int,
     output: MatchBuffer,
     counters: np.ndarray,
 ) -> int:
     """Probe all live trees of a side, row by row from *begin* on; return the row it came to."""
+    low, high = ranges.low[0], ranges.high[0]
     for row in range(begin, len(low)):
         begin_row(output, counters)
         if low[row] > high[row]:
             continue
         key, subindex = low[row], 0
-        sought = Sought(key, high[row], start[row], stop[row], row)
+        sought = Sought(key, high[row], ranges.start[row], ranges.stop[row], row)
         run = run_slot(forest, side, 0)
         depth = forest.tree_depth[active_tree(forest, side)]
         for k in range(forest.sides[side].run_count):

@@ -88,11 +88,11 @@ def find_leaf(forest: Forest, slot: int, node: int, height: int, key: int) -> in
 
 
 @kernel
-def _split(forest: Forest, slot: int, node: int, is_leaf: bool, counters: np.ndarray) -> int:
+def _split(forest: Forest, slot: int, node: int, height: int, counters: np.ndarray) -> int:
     """Move the upper half of a full *node* into a new one and return that.
 
-    The key that divides the two is then the last of the left one: a leaf keeps it as an entry, an
-    inner node beyond its size, where the caller takes it away.
+    The key that divides the two is then the last of the left one: a leaf (of *height* 0) keeps it
+    as an entry, an inner node beyond its size, where the caller takes it away.
     """
     pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)
@@ -107,7 +107,7 @@ def _split(forest: Forest, slot: int, node: int, is_leaf: bool, counters: np.nda
         pool[base + node, KEYS + i] = INF
     pool[base + node, SIZE] = keep
     pool[base + right, SIZE] = width - keep
-    if is_leaf:
+    if height == 0:
         pool[base + right, NEXT] = pool[base + node, NEXT]
         pool[base + node, NEXT] = right
     counters[MOVES] += width - keep
@@ -116,16 +116,16 @@ def _split(forest: Forest, slot: int, node: int, is_leaf: bool, counters: np.nda
 
 @kernel
 def _split_child(
-    forest: Forest, slot: int, parent: int, at: int, is_leaf: bool, counters: np.ndarray
+    forest: Forest, slot: int, parent: int, at: int, height: int, counters: np.ndarray
 ) -> None:
-    """Split the full child *at* of a *parent* that has room."""
+    """Split the full child *at*, of that *height*, of a *parent* that has room."""
     pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)
     child = pool[base + parent, KEYS + width + at]
-    right = _split(forest, slot, child, is_leaf, counters)
+    right = _split(forest, slot, child, height, counters)
     last = KEYS + (width >> 1) - 1
     divider = pool[base + child, last]
-    if not is_leaf:
+    if height > 0:
         pool[base + child, last] = INF
     size = pool[base + parent, SIZE]
     row, gap = base + parent, KEYS + at
@@ -147,7 +147,7 @@ def _split_root(forest: Forest, slot: int, row: int, counters: np.ndarray) -> No
     pool[base + root, KEYS + width] = forest.subindexes[row, ROOT]
     pool[base + root, SIZE] = 1
     height = forest.subindexes[row, HEIGHT]
-    _split_child(forest, slot, root, 0, height == 0, counters)
+    _split_child(forest, slot, root, 0, height, counters)
     forest.subindexes[row, ROOT] = root
     forest.subindexes[row, HEIGHT] = height + 1
 
@@ -166,7 +166,7 @@ def _leaf_with_room(forest: Forest, slot: int, row: int, key: int, counters: np.
         at = count_less(pool, base + node, KEYS, width, key)
         child = pool[base + node, KEYS + width + at]
         if pool[base + child, SIZE] == width:
-            _split_child(forest, slot, node, at, level == height - 1, counters)
+            _split_child(forest, slot, node, at, height - 1 - level, counters)
             forest.subindexes[row, SPLITS] += 1
             at += pool[base + node, KEYS + at] < key
             child = pool[base + node, KEYS + width + at]

@@ -22,6 +22,7 @@ from joins.indexes.bw_tree import (
     probe_range,
     swap,
 )
+from joins.indexes.index import Sought
 from joins.machine.atomics import offer_core
 from joins.machine.compiling import allocating, kernel
 from joins.matches import begin_row, commit_row, find_matches
@@ -43,7 +44,8 @@ def probe_all(pages, low, high, start, stop, begin, output, counters):
     for row in range(begin, len(low)):
         begin_row(output, counters)
         if low[row] <= high[row]:
-            probe_range(pages, low[row], high[row], start[row], stop[row], row, output, counters)
+            sought = Sought(low[row], high[row], start[row], stop[row], row)
+            probe_range(pages, sought, output, counters)
         if not commit_row(output, row, counters):
             return row
     return len(low)

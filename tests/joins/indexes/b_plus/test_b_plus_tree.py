@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from joins.hashing import mix
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.b_plus.nodes import FIRST_LEAF, HEIGHT, LIVE, NONE, ROOT
+from joins.indexes.b_plus.nodes import FIRST_LEAF, NONE
 
 KEYS = st.integers(-6, 6)
 BIG = 1 << 40
@@ -35,7 +35,7 @@ def assert_well_formed(tree):
     leaves, inners = [], []
 
     def descend(node, depth, low, high):
-        if depth == nodes.tree[HEIGHT]:
+        if depth == nodes.tree["height"][0]:
             leaves.append(node)
             size, room = nodes.leaves.size[node], nodes.leaves.keys.shape[1]
             keys, positions = nodes.leaves.keys[node, :size], nodes.leaves.positions[node, :size]
@@ -56,14 +56,14 @@ def assert_well_formed(tree):
         assert size < room
         assert depth == 0 or size >= room // 4
 
-    descend(nodes.tree[ROOT], 0, (-np.inf, 0), (np.inf, 0))
+    descend(nodes.tree["root"][0], 0, (-np.inf, 0), (np.inf, 0))
     linked, leaf = [], FIRST_LEAF
     while leaf != NONE:
         linked.append(leaf)
         leaf = nodes.leaves.next[leaf]
     assert linked == leaves
-    assert nodes.leaves.used[LIVE] == len(leaves)
-    assert nodes.inners.used[LIVE] == len(inners)
+    assert nodes.leaves.used["live"][0] == len(leaves)
+    assert nodes.inners.used["live"][0] == len(inners)
 
 
 class Machine(RuleBasedStateMachine):
@@ -201,7 +201,7 @@ def test_a_sliding_window_does_not_leak_memory(order):
         if at <= 3 * window:
             nbytes = tree.nbytes
     # A quarter of 16 entries in every leaf at the least; the peak is one batch above the window.
-    assert tree.nodes.leaves.used[LIVE] <= (window + 25) // 4
+    assert tree.nodes.leaves.used["live"][0] <= (window + 25) // 4
     assert tree.nbytes <= nbytes * 1.6
     assert_well_formed(tree)
 
@@ -215,7 +215,7 @@ def test_a_high_tree_stays_well_formed_while_it_grows_and_shrinks(seed, domain):
     keys = rng.integers(0, domain, 3000)
     positions = rng.permutation(3000)
     tree.insert(keys, positions)
-    assert tree.nodes.tree[HEIGHT] >= 3
+    assert tree.nodes.tree["height"][0] >= 3
     order = rng.permutation(3000)
     if seed % 2:  # from one side, so that a node meets a neighbour much fuller than itself
         order = np.lexsort((positions, keys))[:: 1 if seed % 4 == 1 else -1]
@@ -304,8 +304,8 @@ def test_marking_looks_at_one_key_of_a_leaf_that_lies_in_the_range():
     tree.insert(np.arange(n), np.arange(n))
     _, work = tree.mark(np.array([3]), np.array([n - 3]), base=0, bits=n)
     assert work.bits == n - 5
-    descent_and_ends = (tree.nodes.tree[HEIGHT] + 2) * entries
-    assert 0 <= work.comparisons - tree.nodes.leaves.used[LIVE] <= descent_and_ends
+    descent_and_ends = (tree.nodes.tree["height"][0] + 2) * entries
+    assert 0 <= work.comparisons - tree.nodes.leaves.used["live"][0] <= descent_and_ends
 
 
 @pytest.mark.parametrize("negated", [False, True])

@@ -17,7 +17,7 @@ route = in_kernel(mutable_tree.route)
 def test_keys_are_counted_where_an_insert_would_bring_them(dtype: str, depth: int) -> None:
     rng = np.random.default_rng(depth)
     index = PimTree(dtype=dtype, merge_ratio=1.0, insertion_depth=depth)
-    index.insert(rng.normal(0, 1000, 5000).astype(dtype), np.arange(5000))
+    index.insert([rng.normal(0, 1000, 5000).astype(dtype)], np.arange(5000))
     index.maintain(0)
     keys = rng.normal(500, 3000, 700).astype(dtype)
     counted = index.spread(keys)

@@ -15,6 +15,7 @@ from hypothesis.stateful import (
 )
 
 from joins.hashing import mix
+from joins.indexes.index import Ranges
 from joins.indexes.pim_tree.b_chain import Chain
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
@@ -104,7 +105,7 @@ class Machine(RuleBasedStateMachine):
         side = self.side(number)
         keys = (np.random.default_rng(seed).integers(0, spread, n) + shift).astype(self.dtype)
         positions = self.next[side] + gap * np.arange(n)
-        work = self.index.insert(keys, positions, side=side)
+        work = self.index.insert([keys], positions, side=side)
         assert work.inserts == n
         self.entries[side] += zip(keys.tolist(), positions.tolist(), strict=True)
         self.next[side] += gap * n
@@ -130,12 +131,12 @@ class Machine(RuleBasedStateMachine):
         lo = np.array([low for low, _ in ranges], self.dtype)
         hi = lo + np.array([width for _, width in ranges], self.dtype)
         start, stop = self.horizon[side], self.next[side] + 1
-        bounds = {}
+        window_ends: tuple[np.ndarray, ...] = ()
         if window is not None:
             span = stop - start
             start, stop = start + int(window[0] * span), start + int(window[1] * span)
-            bounds = {"start": np.full(len(lo), start), "stop": np.full(len(lo), stop)}
-        found = self.index.probe(lo, hi, side=side, enumerate=True, **bounds)
+            window_ends = np.full(len(lo), start), np.full(len(lo), stop)
+        found = self.index.probe(Ranges([lo], [hi], None, *window_ends), side=side, enumerate=True)
         assert found.match_id is not None
         assert found.work.matches == found.count.sum() == len(found.match_id)
         listed = np.split(found.match_id, np.cumsum(found.count)[:-1]) if ranges else []
@@ -182,7 +183,7 @@ def test_memory_is_bounded_by_the_window(kind):
     rng = np.random.default_rng(3)
     sizes = []
     for begin in range(0, 60_000, 500):
-        index.insert(rng.integers(0, 10**6, 500), np.arange(begin, begin + 500))
+        index.insert([rng.integers(0, 10**6, 500)], np.arange(begin, begin + 500))
         index.expire(begin - 1500)
         assert len(index) <= 3 * 2500
         sizes.append(index.nbytes)
@@ -200,14 +201,20 @@ def test_memory_is_bounded_by_the_window(kind):
         (lambda: PimTree(sides=3), ValueError, "3 sides"),
         (lambda: PimTree(dtype="int32"), TypeError, "int64, float64"),
         (
-            lambda: PimTree(dtype="float64").insert(np.array([1.0, np.nan]), np.arange(2)),
+            lambda: PimTree(dtype="float64").insert([np.array([1.0, np.nan])], np.arange(2)),
             ValueError,
             "row 1 is NaN",
         ),
         (
-            lambda: PimTree().insert(np.arange(3), np.array([0, 2, 2])),
+            lambda: PimTree().insert([np.arange(3)], np.array([0, 2, 2])),
             ValueError,
             "row 2: position 2 follows 2",
+        ),
+        (lambda: PimTree().insert([], np.arange(3)), ValueError, "0 given for 1 predicates"),
+        (
+            lambda: PimTree().probe(Ranges([np.arange(3)], [np.arange(3)], [True])),
+            ValueError,
+            "the range is negated",
         ),
     ],
 )
