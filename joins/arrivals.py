@@ -69,14 +69,14 @@ def merged_places(times: Sequence[np.ndarray], rows: int) -> list[np.ndarray]:
         place = np.arange(min(rows, len(column)))
         for other, others in enumerate(times):
             if other != stream:
-                place = place[: _count_before(column, others, other < stream, rows, place)]
+                place = place[: _count_before(column, others, rows, place, ties=other < stream)]
         places.append(place)
     return places
 
 
 @kernel
 def _count_before(
-    times: np.ndarray, others: np.ndarray, ties: bool, rows: int, place: np.ndarray
+    times: np.ndarray, others: np.ndarray, rows: int, place: np.ndarray, ties: bool
 ) -> int:
     """Add to each place how many of *others* are earlier, or with *ties* at the same time.
 

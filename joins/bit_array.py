@@ -77,7 +77,7 @@ def read_matches(rows: np.ndarray, *, base: int, enumerate: bool = False) -> Pro
     match_id = np.empty(int(count.sum()) if enumerate else 0, np.int64)
     counters = new_counters()
     filled = np.empty(rows.shape[1], np.int64)
-    _read_rows(rows, base, enumerate, filled, fingerprint, match_id, counters)
+    _read_rows(rows, base, filled, fingerprint, match_id, counters)
     return ProbeResult(
         count=count,
         fingerprint=fingerprint,
@@ -120,13 +120,12 @@ def _keep_window(
 def _read_rows(
     rows: np.ndarray,
     base: int,
-    keep_ids: bool,
     filled: np.ndarray,
     fingerprint: np.ndarray,
     match_id: np.ndarray,
     counters: np.ndarray,
 ) -> None:
-    found = 0
+    found, keep_ids = 0, len(match_id) > 0
     for row in range(len(rows)):
         total = np.uint64(0)
         # Which words have bits is known before any is read: to guess wrong at each that has some,

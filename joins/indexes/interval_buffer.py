@@ -12,9 +12,6 @@ range, and from one probe to the next both its ends move forward only; seen from
 same is true of the probes. Whichever stream is the base, each base tuple has a range of partners,
 and where key and time are the only conditions, their number and the sum of their hashes are
 differences, however many they are.
-
-Tuples are stored by key and time and not by position, so this is no `joins.indexes.index.Index`;
-what a probe returns is the same.
 """
 
 from __future__ import annotations
@@ -122,6 +119,9 @@ class Partners(NamedTuple):
 class IntervalBuffer(Stateful):
     """One stream's tuples by key and event time.
 
+    It is no `joins.indexes.index.Index`: tuples come and are found by key and time, grouped by key
+    (`KeyGroups`), and have no position that a window could end at.
+
     Parameters
     ----------
     conditions
@@ -173,7 +173,7 @@ class IntervalBuffer(Stateful):
         _reach_stored(self._keys, self._pool, groups, reach, begin, end, counters)
         pool = self._pool
         ranges = _Ranges(groups.order, groups.ids, begin, end, pool.id, pool.sums, of_probes=True)
-        return self._match(ranges, groups, conditions, counters, enumerate)
+        return self._match(ranges, groups, conditions, counters, enumerate=enumerate)
 
     def probe_stored(
         self, groups: KeyGroups, reach: Reach, conditions: EncodedRanges, *, enumerate: bool = False
@@ -185,7 +185,7 @@ class IntervalBuffer(Stateful):
         place, stored, begin, end = np.empty((4, reached), np.int64)
         ranges = _Ranges(place, stored, begin, end, groups.ids, groups.sums, of_probes=False)
         _reach_probes(self._pool, groups, reach, first, past, ranges, counters)
-        return self._match(ranges, groups, conditions, counters, enumerate)
+        return self._match(ranges, groups, conditions, counters, enumerate=enumerate)
 
     def expire(self, before: int) -> Work:
         """Drop all tuples older than *before*."""
@@ -237,6 +237,7 @@ class IntervalBuffer(Stateful):
         groups: KeyGroups,
         conditions: EncodedRanges,
         counters: np.ndarray,
+        *,
         enumerate: bool,
     ) -> Partners:
         """Return the matches in *ranges*; with conditions a first pass shows how many to list."""

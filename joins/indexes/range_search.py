@@ -120,19 +120,21 @@ def _bracket(offsets: np.ndarray, place: int, last: int) -> tuple[int, int]:
     return left, right
 
 
+class Within(NamedTuple):
+    """A closed range of values; *negated*, all that lie outside it."""
+
+    low: int
+    high: int
+    negated: bool
+
+
 @kernel
 def filter_candidates(
-    candidates: np.ndarray,
-    count: int,
-    values: np.ndarray,
-    line: int,
-    inside: tuple[int, int],
-    negated: bool,
+    candidates: np.ndarray, count: int, values: np.ndarray, line: int, within: Within
 ) -> int:
-    """Move the candidates with ``values[line, candidate]`` *inside* a closed range to the front.
+    """Move the candidates with ``values[line, candidate]`` *within* a range to the front.
 
-    Or, *negated*, those with a value outside. Line -1 stands for the candidates themselves. Return
-    how many they are.
+    Line -1 stands for the candidates themselves. Return how many they are.
     """
     passed = 0
     # No branch on the outcome: half of them would be guessed wrong, at six times the cost.
@@ -140,5 +142,5 @@ def filter_candidates(
         candidate = candidates[i]
         value = np.int64(candidate if line < 0 else values[line, np.uint64(candidate)])
         candidates[np.uint64(passed)] = candidate
-        passed += int(((inside[0] <= value) & (value <= inside[1])) ^ negated)
+        passed += int(((within.low <= value) & (value <= within.high)) ^ within.negated)
     return passed

@@ -12,6 +12,7 @@ the probe tuples in its interval, wherever they are in the arrival order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -61,10 +62,14 @@ def expected(
         are cores.
     """
     if query.interval:
-        return _expected_of_interval(query, schemas, arrivals, late, enumerate_ids, threads)
+        return _expected_of_interval(
+            query, schemas, arrivals, late, threads, enumerate_ids=enumerate_ids
+        )
     if len(query.streams) > 2:
-        return expected_of_multiway(query, schemas, arrivals, enumerate_ids)
-    return _expected_of_windows(query, schemas, arrivals, late, enumerate_ids, threads)
+        return expected_of_multiway(query, schemas, arrivals, enumerate_ids=enumerate_ids)
+    return _expected_of_windows(
+        query, schemas, arrivals, late, threads, enumerate_ids=enumerate_ids
+    )
 
 
 def _expected_of_windows(
@@ -72,8 +77,9 @@ def _expected_of_windows(
     schemas: Sequence[Schema],
     arrivals: Iterable[Arrivals],
     late: Sequence[np.ndarray],
-    enumerate_ids: bool,
     threads: Callable[[], int],
+    *,
+    enumerate_ids: bool,
 ) -> Iterator[Matches]:
     visible = Visible(query, schemas)
     for chunk in arrivals:
@@ -88,8 +94,8 @@ def _expected_of_windows(
             if late:
                 last = np.where(np.isin(probes.id, late[probing]), first, last)
             yield from match_ranges(
-                query, probing, probes, visible.batches[stored], first, last, enumerate_ids,
-                threads(),
+                query, probing, probes, visible.batches[stored], first, last,
+                enumerate_ids=enumerate_ids, threads=threads(),
             )  # fmt: skip
         visible.drop_unseen(chunk)
 
@@ -99,8 +105,9 @@ def _expected_of_interval(
     schemas: Sequence[Schema],
     arrivals: Iterable[Arrivals],
     late: Sequence[np.ndarray],
-    enumerate_ids: bool,
     threads: Callable[[], int],
+    *,
+    enumerate_ids: bool,
 ) -> Iterator[Matches]:
     """Yield the matches of the base stream's tuples, in their order.
 
@@ -109,6 +116,7 @@ def _expected_of_interval(
     """
     interval = query.reach
     base, probe = interval.base, 1 - interval.base
+    match = partial(_match, enumerate_ids=enumerate_ids)
     waiting, around = Batch.empty(schemas[base]), Batch.empty(schemas[probe])
     for chunk in arrivals:
         waiting = Batch.concat([waiting, chunk.parts[base]])
@@ -116,12 +124,12 @@ def _expected_of_interval(
         reached = max(int(part.ts[-1]) for part in chunk.parts if len(part))
         ready = int(waiting.ts.searchsorted(_bounded(reached - interval.upper_ns)))
         probes = waiting.slice(0, ready)
-        yield from _match(query, interval, probes, around, late, enumerate_ids, threads())
+        yield from match(query, interval, probes, around, late, threads=threads())
         waiting = waiting.slice(ready, len(waiting))
         oldest = int(waiting.ts[0]) if len(waiting) else reached
         needed = int(around.ts.searchsorted(_bounded(oldest + interval.lower_ns)))
         around = around.slice(needed, len(around))
-    yield from _match(query, interval, waiting, around, late, enumerate_ids, threads())
+    yield from match(query, interval, waiting, around, late, threads=threads())
 
 
 def _match(
@@ -130,6 +138,7 @@ def _match(
     probes: Batch,
     around: Batch,
     late: Sequence[np.ndarray],
+    *,
     enumerate_ids: bool,
     threads: int,
 ) -> Iterator[Matches]:
@@ -161,11 +170,11 @@ def _match(
         return
     parts = list(
         match_ranges(
-            query, base, probes.take(order), around.take(stored_order), first, last, enumerate_ids,
-            threads,
+            query, base, probes.take(order), around.take(stored_order), first, last,
+            enumerate_ids=enumerate_ids, threads=threads,
         )
     )  # fmt: skip
-    yield _in_order(parts, np.argsort(order), probes.id, enumerate_ids)
+    yield _in_order(parts, np.argsort(order), probes.id, enumerate_ids=enumerate_ids)
 
 
 def _sums_of_rows(
@@ -238,7 +247,7 @@ def _bounded(ts: int) -> int:
 
 
 def _in_order(
-    parts: list[Matches], places: np.ndarray, ids: np.ndarray, enumerate_ids: bool
+    parts: list[Matches], places: np.ndarray, ids: np.ndarray, *, enumerate_ids: bool
 ) -> Matches:
     """Join the matches of sorted tuples, and return them in the order of their *ids*."""
     count = np.concatenate([part.count for part in parts])

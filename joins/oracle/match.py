@@ -80,6 +80,7 @@ def match_ranges(
     stored: Batch,
     first: np.ndarray,
     last: np.ndarray,
+    *,
     enumerate_ids: bool,
     threads: int = 1,
 ) -> Iterator[Matches]:
@@ -118,7 +119,7 @@ def match_ranges(
     near = _near(query, probing, probes, stored)
     pairs = int((last - first).sum())
     if near is None or _PAIRS_PER_CANDIDATE * int((near[2] - near[1]).sum()) > pairs:
-        parts = _compare_all(seen, mix(stored.id), check, enumerate_ids)
+        parts = _compare_all(seen, mix(stored.id), check, enumerate_ids=enumerate_ids)
     else:
         parts = _compare_near(near, seen, mix(stored.id), check)
     for rows, count, fingerprint, match in parts:
@@ -142,7 +143,7 @@ _Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def _compare_all(
-    seen: tuple[np.ndarray, np.ndarray], hashes: np.ndarray, check: _Check, enumerate_ids: bool
+    seen: tuple[np.ndarray, np.ndarray], hashes: np.ndarray, check: _Check, *, enumerate_ids: bool
 ) -> Iterator[_Part]:
     """Compare every probe with all stored tuples that it sees."""
     first, last = seen

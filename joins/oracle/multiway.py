@@ -25,7 +25,11 @@ _CELLS_AT_ONCE = 1 << 22
 
 
 def expected_of_multiway(
-    query: JoinQuery, schemas: Sequence[Schema], arrivals: Iterable[Arrivals], enumerate_ids: bool
+    query: JoinQuery,
+    schemas: Sequence[Schema],
+    arrivals: Iterable[Arrivals],
+    *,
+    enumerate_ids: bool,
 ) -> Iterator[Matches]:
     """Yield the results of every tuple, of each stream its tuples in their order.
 
@@ -43,7 +47,8 @@ def expected_of_multiway(
                 for other in streams
                 if other != newest
             }
-            yield _join(query, newest, probes, visible.batches, seen, enumerate_ids)
+            stored = visible.batches
+            yield _join(query, newest, probes, stored, seen, enumerate_ids=enumerate_ids)
         visible.drop_unseen(chunk)
 
 
@@ -53,6 +58,7 @@ def _join(
     probes: Batch,
     stored: Sequence[Batch],
     seen: dict[int, tuple[np.ndarray, np.ndarray]],
+    *,
     enumerate_ids: bool,
 ) -> Matches:
     """Return the results of which each of *probes* is the newest tuple."""

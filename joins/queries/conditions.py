@@ -220,7 +220,7 @@ class Band:
             most = np.where(step > above, _INT64.max, (unsigned + step).astype(np.int64))
             return least, most
         least, most = np.empty_like(right), np.empty_like(right)
-        _float_band(right, float(self.width), self.symbol == "<", least, most)
+        _float_band(right, float(self.width), least, most, strict=self.symbol == "<")
         return least, most
 
     def holds(self, left: Any, right: Any, *, whole: bool) -> Any:
@@ -311,7 +311,7 @@ class Condition:
 
 @allocating
 def _float_band(
-    values: np.ndarray, width: float, strict: bool, least: np.ndarray, most: np.ndarray
+    values: np.ndarray, width: float, least: np.ndarray, most: np.ndarray, strict: bool
 ) -> None:
     """Find the ends of ``fl(|x - v|) < width`` (or ``<=``) around each value v."""
     for i in range(len(values)):
@@ -319,8 +319,8 @@ def _float_band(
         if (width == 0.0 and strict) or not math.isfinite(values[i]):
             least[i], most[i] = 1.0, 0.0
         else:
-            most[i] = _greatest_near(values[i], width, strict)
-            least[i] = 0.0 - _greatest_near(-values[i], width, strict)
+            most[i] = _greatest_near(values[i], width, strict=strict)
+            least[i] = 0.0 - _greatest_near(-values[i], width, strict=strict)
 
 
 @part_of

@@ -13,7 +13,7 @@ from joins.state import Stateful, storable
 
 
 def seen(
-    window: Window, ties_seen: bool, ids: np.ndarray, ts: np.ndarray, at: np.ndarray
+    window: Window, ids: np.ndarray, ts: np.ndarray, at: np.ndarray, *, ties_seen: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the positions of a stream that tuples of other streams may see (Constraint 3).
 
@@ -25,14 +25,14 @@ def seen(
     ----------
     window
         Of the stream.
-    ties_seen
-        Whether its tuples precede those of equal event time.
     ids, ts
         int64, positions and event times of its tuples, ascending. For a window of time those stored
         will do; for a count window the positions must be consecutive, from the least that may be
         seen or less.
     at
         int64, event times of the tuples that look.
+    ties_seen
+        Whether the stream's tuples precede those of equal event time.
     """
     if not len(ids):
         nothing = np.zeros(len(at), np.int64)

@@ -146,7 +146,8 @@ class StoredTuples(Stateful):
             start, stop = window.seen(stored, rows)
         else:
             ids, ts = (line.ids, line.ts) if window.kind == "count" else (stored.id, stored.ts)
-            start, stop = seen(window, self._stream < rows.head, ids, ts, rows.newest.ts)
+            precedes = self._stream < rows.head
+            start, stop = seen(window, ids, ts, rows.newest.ts, ties_seen=precedes)
         result = self._index.probe(self._attributes.of_combinations(rows), start, stop)
         assert result.match_id is not None  # enumerated
         places = np.searchsorted(stored.id, result.match_id)

@@ -132,7 +132,7 @@ class SharedJoin(WindowJoin, ABC):
         """Join the next arrivals; return a row of results for each of them, in the same order."""
         index, batch, opening = self.windows.open(rows, self._tasks)
         total = MatchList(len(rows.side), enumerate=False)
-        run = partial(self._run, index, batch, total, enumerate)
+        run = partial(self._run, index, batch, total, enumerate=enumerate)
         results = self._run_all(run, len(rows.side), opening)
         propagate(batch, total.buffer)
         closing = self.windows.close(index, batch)
@@ -145,7 +145,7 @@ class SharedJoin(WindowJoin, ABC):
         )
 
     def _run(
-        self, index: Any, batch: SharedBatch, total: MatchList, enumerate: bool, scheduler: Any
+        self, index: Any, batch: SharedBatch, total: MatchList, scheduler: Any, *, enumerate: bool
     ) -> ProbeResult:
         """Take all steps of a scheduler; return what it listed, and the work counted."""
         matches = MatchList(len(total.buffer.matches), enumerate=enumerate, share=total)

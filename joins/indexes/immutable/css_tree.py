@@ -42,7 +42,13 @@ from joins.bit_array import (
     words_for,
 )
 from joins.hashing import splitmix64
-from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges, satisfying, window_in
+from joins.indexes.immutable.segment import (
+    ImmutableSegment,
+    PlaceRanges,
+    satisfying,
+    stretch_of,
+    window_in,
+)
 from joins.indexes.index import key_dtype
 from joins.indexes.range_search import Brackets
 from joins.machine.compiling import inlined, kernel
@@ -163,13 +169,13 @@ def _descend(
     for level in range(len(nodes.level)):
         for i in range(len(values)):
             if places[i] != _KNOWN:
-                places[i] = child(nodes, level, places[i], values[i], after)
+                places[i] = child(nodes, level, places[i], values[i], after=after)
                 counters[COMPARISONS] += NODE_KEYS
     for i in range(len(values)):
         if places[i] != _KNOWN:
             leaf = places[i]
             counters[COMPARISONS] += _leaf_end(nodes, leaf) - leaf * NODE_KEYS
-            places[i] = _place_in_leaf(nodes, leaf, values[i], after)
+            places[i] = _place_in_leaf(nodes, leaf, values[i], after=after)
 
 
 @kernel
@@ -246,14 +252,14 @@ class CssBitsSegment(_CssSegment):
         m, words = len(places.start), words_for(len(self))
         at_a_time = max(1, _ROW_WORDS_MAX // max(1, words))
         parts = [
-            self._intersect_bits(places, row, min(row + at_a_time, m), enumerate)
+            self._intersect_bits(places, row, min(row + at_a_time, m), enumerate=enumerate)
             for row in range(0, max(m, 1), at_a_time)
         ]
         result = ProbeResult.concat(parts)
         return replace(result, work=Work.from_counters(counters) + result.work)
 
     def _intersect_bits(
-        self, places: PlaceRanges, row: int, end: int, enumerate: bool
+        self, places: PlaceRanges, row: int, end: int, *, enumerate: bool
     ) -> ProbeResult:
         """Return the matches of probes *row* to *end* - 1."""
         counters = new_counters()
@@ -286,9 +292,9 @@ def _fill_rows(
     """
     n = leaf_id.shape[1]
     for i in range(len(rows)):
-        begin, end = places.begin[predicate, row + i], places.end[predicate, row + i]
+        stretch = stretch_of(places, predicate, row + i)
         for part in range(2):
-            begins, ends = satisfying(begin, end, places.negated[predicate], part, n)
+            begins, ends = satisfying(stretch, part, n)
             _set_bits(leaf_id, predicate, begins, ends, rows, i)
             counters[BITS] += ends - begins
     counters[BITS] += rows.size
@@ -410,15 +416,15 @@ def _probe_one(
     for step in range(predicates):
         # The predicate that is built comes first, the others follow in their own order.
         predicate = built if step == 0 else step - 1 if step <= built else step
-        begin, end = places.begin[predicate, probe], places.end[predicate, probe]
-        negated = places.negated[predicate]
+        stretch = stretch_of(places, predicate, probe)
         if step == 0:
-            bits = _table_bits(n - (end - begin) if negated else end - begin)
+            length = stretch.end - stretch.begin
+            bits = _table_bits(n - length if stretch.negated else length)
             for slot in range(1 << bits):
                 table.entry[slot] = _EMPTY
             counters[BITS] += (table.entry.itemsize << bits) // _WORD_BYTES
         for part in range(2):
-            begins, ends = satisfying(begin, end, negated, part, n)
+            begins, ends = satisfying(stretch, part, n)
             for place in range(np.uint64(begins), np.uint64(ends)):
                 entry = int(leaf_id[predicate, place])
                 if predicates > 1 and step == 0:

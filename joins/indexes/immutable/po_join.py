@@ -24,8 +24,8 @@ import numpy as np
 
 from joins.bit_array import ALL_BITS, BIT_MASK, FIRST_BIT, WORD_SHIFT, bits_between, words_for
 from joins.hashing import mix
-from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges
-from joins.indexes.range_search import filter_candidates
+from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges, stretch_of
+from joins.indexes.range_search import Within, filter_candidates
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has_room
@@ -271,14 +271,10 @@ def _probe_shortest(
     for predicate in range(len(places.begin)):
         if predicate != shortest:
             counters[COMPARISONS] += candidate_count
-            begin, end = places.begin[predicate, probe], places.end[predicate, probe]
+            begin, end, negated = stretch_of(places, predicate, probe)
+            within = Within(begin, end - 1, negated)
             candidate_count = filter_candidates(
-                candidates,
-                candidate_count,
-                sealed.from_lead,
-                predicate - 1,
-                (begin, end - 1),
-                places.negated[predicate],
+                candidates, candidate_count, sealed.from_lead, predicate - 1, within
             )
     total = np.uint64(0)
     count, listed = 0, buffer.listed[0]

@@ -37,8 +37,14 @@ import numpy as np
 
 from joins.hashing import splitmix64
 from joins.indexes.immutable.css_tree import TreeSearchedSegment
-from joins.indexes.immutable.segment import PlaceRanges, satisfying, window_in
-from joins.indexes.range_search import filter_candidates
+from joins.indexes.immutable.segment import (
+    PlaceRanges,
+    Stretch,
+    satisfying,
+    stretch_of,
+    window_in,
+)
+from joins.indexes.range_search import Within, filter_candidates
 from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, widen_lanes
 from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total
@@ -218,9 +224,8 @@ def _side(
     """Return part 0 or 1 of the range of a probe on one axis."""
     if axis == len(places.begin):
         # One predicate alone: positions are the other axis.
-        return satisfying(window[0], window[1], negated=False, part=part, tuples=tuples)
-    begin, end = places.begin[axis, probe], places.end[axis, probe]
-    return satisfying(begin, end, places.negated[axis], part, tuples)
+        return satisfying(Stretch(window[0], window[1], negated=False), part, tuples)
+    return satisfying(stretch_of(places, axis, probe), part, tuples)
 
 
 @kernel
@@ -282,13 +287,13 @@ def _test_candidates(
     for predicate in range(len(grid.place)):
         if predicate == source or (source < 0 and predicate < 2):
             continue
-        inside = places.begin[predicate, probe], places.end[predicate, probe] - 1
-        negated = places.negated[predicate]
+        stretch = stretch_of(places, predicate, probe)
         counters[COMPARISONS] += count
-        count = filter_candidates(candidates, count, grid.place, predicate, inside, negated)
+        within = Within(stretch.begin, stretch.end - 1, stretch.negated)
+        count = filter_candidates(candidates, count, grid.place, predicate, within)
     counters[COMPARISONS] += count
-    inside = window[0], window[1] - 1
-    return int(filter_candidates(candidates, count, grid.place, -1, inside, negated=False))
+    within = Within(window[0], window[1] - 1, negated=False)
+    return int(filter_candidates(candidates, count, grid.place, -1, within))
 
 
 @kernel
@@ -346,14 +351,10 @@ def _nearest_boundary(place: int, bits: int, tuples: int) -> int:
 
 @kernel
 def _count_strip(
-    place: np.ndarray,
-    ids: np.ndarray,
-    axis: int,
-    strip: tuple[int, int],
-    inside: tuple[int, int],
-    first: int,
+    grid: Grid, axis: int, strip: tuple[int, int], inside: tuple[int, int], first: int
 ) -> tuple[int, np.uint64]:
     """Count the points of a strip of one *axis* that are in a range of the other."""
+    place, ids = grid.to_lead if axis else grid.from_lead, grid.id
     count = 0
     total = np.uint64(0)
     for i in range(np.uint64(strip[0]), np.uint64(strip[1])):
@@ -365,17 +366,12 @@ def _count_strip(
 
 @kernel
 def _count_between(
-    place: np.ndarray,
-    ids: np.ndarray,
-    axis: int,
-    strip: tuple[int, int],
-    inside: tuple[int, int],
-    first: int,
+    grid: Grid, axis: int, strip: tuple[int, int], inside: tuple[int, int], first: int
 ) -> tuple[int, np.uint64]:
     """Count a strip, taken as negative where it ends before it begins."""
     if strip[0] <= strip[1]:
-        return _count_strip(place, ids, axis, strip, inside, first)
-    count, total = _count_strip(place, ids, axis, (strip[1], strip[0]), inside, first)
+        return _count_strip(grid, axis, strip, inside, first)
+    count, total = _count_strip(grid, axis, (strip[1], strip[0]), inside, first)
     return -count, np.uint64(0) - total
 
 
@@ -392,18 +388,17 @@ def count_rectangle(
     left, right = _nearest_boundary(x[0], bits, n), _nearest_boundary(x[1], bits, n)
     if left == right:
         counters[COMPARISONS] += x[1] - x[0]
-        return _count_strip(grid.from_lead, grid.id, 0, x, y, first)
+        return _count_strip(grid, 0, x, y, first)
     x_begin, x_end = left << bits, min(right << bits, n)
-    place, ids = grid.from_lead, grid.id
-    count, total = _count_between(place, ids, 0, (x[0], x_begin), y, first)
-    more, hashes = _count_between(place, ids, 0, (x_end, x[1]), y, first)
+    count, total = _count_between(grid, 0, (x[0], x_begin), y, first)
+    more, hashes = _count_between(grid, 0, (x_end, x[1]), y, first)
     count, total = count + more, total + hashes
     bottom, top = _nearest_boundary(y[0], bits, n), _nearest_boundary(y[1], bits, n)
     y_begin, y_end = min(bottom << bits, n), min(top << bits, n)
-    place, inside = grid.to_lead, (x_begin, x_end)
-    more, hashes = _count_between(place, ids, 1, (y[0], y_begin), inside, first)
+    inside = x_begin, x_end
+    more, hashes = _count_between(grid, 1, (y[0], y_begin), inside, first)
     count, total = count + more, total + hashes
-    more, hashes = _count_between(place, ids, 1, (y_end, y[1]), inside, first)
+    more, hashes = _count_between(grid, 1, (y_end, y[1]), inside, first)
     count, total = count + more, total + hashes
     cells, sums = grid.below, grid.sum_below
     count += int(cells[top, right]) - int(cells[top, left])
@@ -432,8 +427,7 @@ def _whole_blocks(begin: int, end: int, bits: int, tuples: int) -> tuple[int, in
 
 @kernel
 def _list_strip(
-    place: np.ndarray,
-    ids: np.ndarray,
+    grid: Grid,
     axis: int,
     strip: tuple[int, int],
     inside: tuple[int, int],
@@ -442,6 +436,7 @@ def _list_strip(
     listed: int,
 ) -> int:
     """List the points of a strip of one *axis* that are in a range of the other."""
+    place, ids = grid.to_lead if axis else grid.from_lead, grid.id
     # No branch on the outcome: a point that is not wanted is overwritten by the next one.
     for i in range(np.uint64(strip[0]), np.uint64(strip[1])):
         out[np.uint64(listed)] = first + np.int64(ids[axis, i])
@@ -514,15 +509,14 @@ def list_rectangle(
     n = len(grid.to_lead)
     left, right, x_begin, x_end = _whole_blocks(x[0], x[1], grid.block_bits, n)
     bottom, top, y_begin, y_end = _whole_blocks(y[0], y[1], grid.block_bits, n)
-    place, ids = grid.from_lead, grid.id
-    listed = _list_strip(place, ids, 0, (x[0], x_begin), y, first, out, listed)
-    listed = _list_strip(place, ids, 0, (x_end, x[1]), y, first, out, listed)
+    listed = _list_strip(grid, 0, (x[0], x_begin), y, first, out, listed)
+    listed = _list_strip(grid, 0, (x_end, x[1]), y, first, out, listed)
     counters[COMPARISONS] += x_begin - x[0] + x[1] - x_end
     if left == right:
         return listed
-    place, inside = grid.to_lead, (x_begin, x_end)
-    listed = _list_strip(place, ids, 1, (y[0], y_begin), inside, first, out, listed)
-    listed = _list_strip(place, ids, 1, (y_end, y[1]), inside, first, out, listed)
+    inside = x_begin, x_end
+    listed = _list_strip(grid, 1, (y[0], y_begin), inside, first, out, listed)
+    listed = _list_strip(grid, 1, (y_end, y[1]), inside, first, out, listed)
     counters[COMPARISONS] += y_begin - y[0] + y[1] - y_end
     if bottom < top:
         listed = _list_blocks(grid, (left, right), (bottom, top), first, out, listed, counters)

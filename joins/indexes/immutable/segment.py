@@ -25,7 +25,7 @@ from joins.indexes.index import (
     window_columns,
 )
 from joins.indexes.range_search import Brackets, find_ranges, find_ranges_in_brackets
-from joins.machine.compiling import kernel
+from joins.machine.compiling import inlined, kernel
 from joins.matches import ProbeResult
 from joins.radix_sort import sort_codes
 from joins.state import State, Stateful
@@ -249,12 +249,29 @@ def window_in(first: int, tuples: int, start: int, stop: int) -> tuple[int, int]
     return min(max(start, first), last) - first, min(max(stop, first), last) - first
 
 
+class Stretch(NamedTuple):
+    """The places of one probe's range of one predicate; *negated*, it is what must not match."""
+
+    begin: int
+    end: int
+    negated: bool
+
+
+@inlined
+def stretch_of(places: PlaceRanges, predicate: int, probe: int) -> Stretch:
+    """Return a probe's range of one predicate."""
+    return Stretch(
+        places.begin[predicate, probe], places.end[predicate, probe], places.negated[predicate]
+    )
+
+
 @kernel
-def satisfying(begin: int, end: int, negated: bool, part: int, tuples: int) -> tuple[int, int]:
-    """Return the places that satisfy a predicate, as the two stretches number 0 and 1.
+def satisfying(stretch: Stretch, part: int, tuples: int) -> tuple[int, int]:
+    """Return the places that satisfy a predicate, as the two parts number 0 and 1.
 
     They are the range itself and an empty one, or what lies before and after a negated range.
     """
+    begin, end, negated = stretch
     if not negated:
         return (begin, end) if part == 0 else (end, end)
     return (0, begin) if part == 0 else (end, tuples)

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from joins.indexes.index import EncodedRanges, Ranges
-from joins.indexes.range_search import filter_candidates
+from joins.indexes.range_search import Within, filter_candidates
 from joins.indexes.windows.window_tuples import WindowIndex
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room
@@ -54,9 +54,12 @@ def _scan(
                 candidates[i] = np.uint64(block) + i
             for predicate in range(len(keys)):
                 counters[COMPARISONS] += count
-                inside = ranges.low[predicate, probe], ranges.high[predicate, probe]
-                negated = ranges.negated[predicate]
-                count = filter_candidates(candidates, count, keys, predicate, inside, negated)
+                within = Within(
+                    ranges.low[predicate, probe],
+                    ranges.high[predicate, probe],
+                    ranges.negated[predicate],
+                )
+                count = filter_candidates(candidates, count, keys, predicate, within)
             for i in range(np.uint64(count)):
                 add_match(buffer, probe, positions[candidates[i]])
     return len(ranges.start)

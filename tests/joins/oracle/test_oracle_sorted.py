@@ -51,7 +51,7 @@ def test_near_values_are_all_that_can_match(
     seen = (column >= first[:, np.newaxis]) & (column < last[:, np.newaxis])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(match, "_PAIRS_PER_CANDIDATE", 0 if near else 1 << 60)
-        (matches,) = match_ranges(query, 0, probes, stored, first, last, True)
+        (matches,) = match_ranges(query, 0, probes, stored, first, last, enumerate_ids=True)
     assert matches.count.tolist() == (everything & seen).sum(axis=1).tolist()
     assert matches.match_id is not None
     assert matches.match_id.tolist() == np.nonzero(everything & seen)[1].tolist()

@@ -14,8 +14,8 @@ def test_what_is_seen_at_equal_times_depends_on_the_order_of_streams() -> None:
     at = np.array([2])
     sliding = Window(kind="time", length=4, slide=1)
     precise = Window(kind="time", length=4, slide=1, semantics="precise")
-    assert [int(edge[0]) for edge in seen(sliding, True, ids, ts, at)] == [0, 3]
-    assert [int(edge[0]) for edge in seen(sliding, False, ids, ts, at)] == [0, 1]
-    assert [int(edge[0]) for edge in seen(precise, True, ids, ts, at)] == [0, 1]
+    assert [int(edge[0]) for edge in seen(sliding, ids, ts, at, ties_seen=True)] == [0, 3]
+    assert [int(edge[0]) for edge in seen(sliding, ids, ts, at, ties_seen=False)] == [0, 1]
+    assert [int(edge[0]) for edge in seen(precise, ids, ts, at, ties_seen=True)] == [0, 1]
     counted = Window(kind="count", length=2, slide=1)
-    assert [int(edge[0]) for edge in seen(counted, True, ids, ts, at)] == [2, 3]
+    assert [int(edge[0]) for edge in seen(counted, ids, ts, at, ties_seen=True)] == [2, 3]

@@ -58,7 +58,7 @@ def test_a_node_covers_a_contiguous_stretch_of_keys(n):
     tree = build_css_tree(keys)
     nodes = np.zeros(n, np.int64)
     for level in range(len(tree.level)):
-        nodes = np.array([child(tree, level, nodes[key], key, False) for key in keys])
+        nodes = np.array([child(tree, level, nodes[key], key, after=False) for key in keys])
         stretch = NODE_KEYS * FANOUT ** (len(tree.level) - level - 1)
         assert nodes.tolist() == (keys // stretch).tolist()
         assert tree.width[level + 1] == nodes[-1] + 1
