@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from actors.hosting.live.endings import components_of
 from actors.hosting.live.live_run import LiveRun, LiveSystem
-from actors.hosting.live.post import ComponentReport, Measured
+from actors.hosting.live.post import Clock, ComponentReport, Measured
 from actors.protocol import FEEDBACK, TIMER, Actor, ActorError, ActorSpec, Context, Message
 from tests.actors.meshes import Threads, labels
 from tests.toys import Parcel, Recorder, Sender, Worker
@@ -61,6 +63,25 @@ def run_live(
             elif isinstance(entry, list):
                 emitted += entry
     return measured, emitted, np.concatenate(rows)
+
+
+@pytest.mark.parametrize("late", [1, 2, 3])
+def test_a_clock_is_right_though_its_thread_is_set_aside_while_it_is_made(
+    late: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread waits 5 ms before the second, third or fourth time that it reads a clock."""
+    readings, began_ns = count(), 1_000_000
+
+    def passed_ns() -> int:
+        number = next(readings)
+        return 10 * number + (5_000_000 if number >= late else 0)
+
+    clocks = SimpleNamespace(
+        monotonic_ns=lambda: 7_000 + passed_ns(), time_ns=lambda: began_ns + passed_ns()
+    )
+    monkeypatch.setattr("actors.hosting.live.post.time", clocks)
+    clock = Clock(began_ns)
+    assert abs(clock.now() - passed_ns()) < 100
 
 
 @settings(max_examples=25)

@@ -29,6 +29,8 @@ from joins.work import NO_WORK, Step, Work
 _IN_MEMORY_BYTES = 2**26
 _ENTRY_ROWS = 16_384
 _LENGTH = struct.Struct("<Q")
+_READINGS = 8
+"""How often both clocks of a machine are read."""
 
 Entry = list[Any] | np.ndarray
 """Results in the order they left; or rows of the trace, int64, in the order of service, by columns
@@ -50,7 +52,14 @@ class Clock:
     """
 
     def __init__(self, began_ns: int) -> None:
-        self._zero_ns = time.monotonic_ns() - (time.time_ns() - began_ns)
+        # A thread may be set aside between reading one clock and the other: of several pairs of
+        # readings the closest one counts, or a message could arrive before it has left.
+        pairs = []
+        for _ in range(_READINGS):
+            before, at, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+            pairs.append((after - before, before - at))
+        _, ahead_ns = min(pairs)
+        self._zero_ns = began_ns + ahead_ns
 
     def now(self) -> int:
         """Return the nanoseconds since the run began."""
