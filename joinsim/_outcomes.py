@@ -255,7 +255,8 @@ class _Several(ABC, Generic[Result]):
 class StudyRun(_Several["Findings"]):
     """A finished study: many runs, the curves they make, and the claims about them.
 
-    Its folder has ``study.json``; see `_Several` for its attributes.
+    Its ``directory`` has ``study.json``, ``replay`` is the call or command that repeats it, and
+    ``result`` what `scenarios.report` draws.
 
     Examples
     --------
@@ -290,8 +291,9 @@ class StudyRun(_Several["Findings"]):
 class Reproduction(_Several["_Reproduction"]):
     """All figures and tables of a paper: the claims about them, and what came of each.
 
-    Its folder has ``reproduce.json``, ``reproduce.html``, ``reproduction.md``, and a folder for
-    each study; see `_Several` for its attributes.
+    Its ``directory`` has ``reproduce.json``, ``reproduce.html``, ``reproduction.md``, and a folder
+    for each study, ``replay`` is the call or command that repeats it, and ``result`` what
+    `scenarios.report` draws.
 
     Examples
     --------
@@ -343,7 +345,8 @@ class Reproduction(_Several["_Reproduction"]):
 class Comparison(_Several["SystemComparison"]):
     """One query on several systems, fastest first.
 
-    Its folder has ``compare.json``; see `_Several` for its attributes.
+    Its ``directory`` has ``compare.json``, ``replay`` is the call or command that repeats it, and
+    ``result`` what `scenarios.report` draws.
 
     Examples
     --------
@@ -393,8 +396,8 @@ class Comparison(_Several["SystemComparison"]):
 class Advice(_Several["_Advised"]):
     """Which topology to choose: candidates ranked, why, and what would change that.
 
-    Its folder has ``advice.json`` and ``advice.toml``, which runs the winner; see `_Several` for
-    its attributes.
+    Its ``directory`` has ``advice.json`` and ``advice.toml``, which runs the winner, ``replay`` is
+    the call or command that repeats it, and ``result`` what `scenarios.report` draws.
 
     Examples
     --------
@@ -439,7 +442,8 @@ class Advice(_Several["_Advised"]):
 class EngineComparison(_Several["_Engines"]):
     """One query on several real engines, fastest first.
 
-    Its folder has ``compare.json``; see `_Several` for its attributes.
+    Its ``directory`` has ``compare.json``, ``replay`` is the call or command that repeats it, and
+    ``result`` what `scenarios.report` draws.
 
     Examples
     --------

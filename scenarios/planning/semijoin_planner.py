@@ -78,12 +78,11 @@ def _statistics(plan: Plan) -> JoinStatistics:
 
 def _arrivals_s(plan: Plan) -> float:
     """Return how long tuples arrived, seconds of virtual time."""
-    rows = [min(stream.rows, plan.config.rows or stream.rows) for stream in plan.streams]
     if plan.config.feeding.rate_tps:
-        return sum(rows) / plan.config.feeding.rate_tps
+        return sum(plan.rows) / plan.config.feeding.rate_tps
     spans_ns = [
         (stream.last_ts - stream.first_ts) * taken / stream.rows
-        for stream, taken in zip(plan.streams, rows, strict=True)
+        for stream, taken in zip(plan.streams, plan.rows, strict=True)
     ]
     return max(*spans_ns, 1.0) / NS_PER_S
 
