@@ -37,7 +37,7 @@ SUBINDEX_WORDS = 8
 
 SIZE, NEXT, KEYS = 0, 1, 8
 """Places in a node; keys begin at a cache line of their own. A node is one row, since it is read as
-a whole: with its parts in arrays of their own a B-chain's joins took a fifth longer."""
+a whole: with its parts in arrays of their own joins took longer."""
 
 SIDE = record(
     "run_first",
