@@ -93,7 +93,7 @@ def run_points(
     on_point
         Called with how many points are done, and with what is next or, side by side, what is done.
     replay
-        Returns the command that repeats a point.
+        Returns the command that repeats a point. Not asked of a survey, which none repeats alone.
     processes
         How many run at once, at most one per core; None: as many as there are cores. Where seconds
         of this machine are measured it is one.
@@ -123,7 +123,7 @@ def run_points(
             kernel_clock=kernel_clock(study.measures_of(point)),
             search=search,
             store=store,
-            replay=replay(point),
+            replay="" if point.config.survey else replay(point),
         )
     results: dict[int, RunResult] = {}
 

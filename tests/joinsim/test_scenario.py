@@ -50,3 +50,10 @@ def test_a_study_may_be_of_another_scale(monkeypatch: pytest.MonkeyPatch) -> Non
     smoke: Any = js.scenario("spo-fig17", scale="smoke").study
     assert study.scale == "smoke"
     assert len(study.points) == len(smoke.points)
+
+
+def test_a_study_of_surveys_runs() -> None:
+    study = js.scenario("semijoin-planning", scale="smoke").run()
+    assert isinstance(study, js.StudyRun)
+    assert "--scale smoke" in study.replay
+    assert study.points.num_rows == len(study.result.study.points)
