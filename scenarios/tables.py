@@ -12,6 +12,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,9 @@ that name replaces it."""
 
 _NOT_ORDERED = (
     "cannot be compared so; text can with = and != alone, and a time needs timestamps, dates, "
-    "texts as 2024-03-01T09:30:00+02:00, or nanoseconds"
+    "texts as 2024-03-01T09:30:00+02:00 of the years 1678 to 2261, or nanoseconds"
 )
+_BEYOND_INT64 = "a whole number is not in the range of int64, -2**63 to 2**63 - 1"
 IN_MEMORY = Path("(memory)")
 _NUMBERED = (pa.types.is_primitive, pa.types.is_dictionary, pa.types.is_null)
 """Types that have whole numbers, besides those that are looked at before."""
@@ -48,6 +50,8 @@ _REASONS = {
     "nan": "is NaN",
     "infinite": "is infinite",
     "no time": "is not a timestamp",
+    "years": "is outside of the years 1677 to 2262",
+    "int64": "overflows int64",
 }
 
 
@@ -100,6 +104,8 @@ def as_table(value: Any, name: str) -> pa.Table:
             return pa.table({str(column): _column(name, column, value[column]) for column in value})
         if isinstance(value, pa.Table) or hasattr(value, "__arrow_c_stream__"):
             return pa.table(value)
+    except OverflowError:
+        raise DataError(f"stream {name!r}: {_BEYOND_INT64}") from None
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise DataError(f"stream {name!r}: {error}") from None
     raise DataError(
@@ -175,6 +181,8 @@ def _column(stream: str, name: Any, data: Any) -> pa.Array | pa.ChunkedArray:
     """Return a column's data as Arrow; NumPy's NaN stays NaN, so that it is rejected by name."""
     try:
         return data if isinstance(data, (pa.Array, pa.ChunkedArray)) else pa.array(data)
+    except OverflowError:
+        raise DataError(f"stream {stream!r}, column {name!r}: {_BEYOND_INT64}") from None
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise DataError(f"stream {stream!r}, column {name!r}: {error}") from None
 
@@ -314,20 +322,17 @@ class _Unordered:
             if _is_text(kind):
                 moments, no_time = self._moments(name)
                 return moments, invalid | no_time
-            if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            whole = pa.types.is_decimal(kind) and kind.scale <= 0
+            if pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and not whole):
                 values = column.cast(pa.float64()).fill_null(0.0).to_numpy()
                 wrong = {"nan": np.isnan(values), "infinite": np.isinf(values)}
                 return values, invalid | {why: rows for why, rows in wrong.items() if rows.any()}
-            if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-                column = column.cast(pa.timestamp("ns", getattr(kind, "tz", None)))
-            elif pa.types.is_duration(kind):
-                column = column.cast(pa.duration("ns"))
-            if not any(is_kind(kind) for is_kind in _NUMBERED):
+            if not whole and not any(is_kind(kind) for is_kind in _NUMBERED):
                 raise DataError(f"stream {self.name!r}, column {name!r}: {kind} {_NOT_ORDERED}")
-            whole = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+            values, outside = as_int64(column)
         except pa.ArrowException as error:
             raise DataError(f"stream {self.name!r}, column {name!r}: {error}") from None
-        return whole.astype(np.int64, copy=False), invalid
+        return values, invalid | outside
 
     def _moments(self, name: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return a column of texts as int64 nanoseconds, and which of them are no times.
@@ -342,9 +347,13 @@ class _Unordered:
                 f"stream {self.name!r}, column {name!r}: {zoned!r} names its time zone in words; "
                 "write its offset, as in 2024-03-01T09:30:00+02:00, or pass a column of timestamps"
             )
-        if 2 * valid.sum() <= len(texts) - missing.sum():
-            raise DataError(f"stream {self.name!r}, column {name!r}: text {_NOT_ORDERED}")
         wrong = ~valid & ~missing
+        if wrong.any() and valid.sum() <= wrong.sum():
+            first = int(np.flatnonzero(wrong)[0])
+            raise DataError(
+                f"stream {self.name!r}, column {name!r}: text {_NOT_ORDERED}; "
+                f"row {first} is {texts[first].as_py()!r}"
+            )
         return values, {"no time": wrong} if wrong.any() else {}
 
     def _reject(
@@ -416,6 +425,41 @@ def _dictionaries(
         digest = hashlib.sha256("\0".join(ordered.to_pylist()).encode()).hexdigest()
         found[dictionary] = _Dictionary(ordered, digest)
     return found
+
+
+_NS_PER_UNIT = {"s": NS_PER_S, "ms": 10**6, "us": 10**3, "ns": 1}
+_WHOLE_DECIMAL = pa.decimal256(76, 0)
+
+
+def as_int64(column: pa.Array) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return whole numbers and times as int64, and by reason which of them int64 cannot hold.
+
+    Dates, timestamps, durations and times of day are in nanoseconds. What is null, or cannot be
+    held, has the value 0.
+    """
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
+    elif pa.types.is_time(column.type):
+        column = column.cast(pa.time64("ns"))
+    kind = column.type
+    is_moment = pa.types.is_timestamp(kind)
+    ns = _NS_PER_UNIT[kind.unit] if is_moment or pa.types.is_duration(kind) else 1
+    if pa.types.is_decimal(kind):
+        column = column.cast(_WHOLE_DECIMAL)
+        most, least = (pa.scalar(Decimal(n), _WHOLE_DECIMAL) for n in (2**63 - 1, -(2**63)))
+    elif pa.types.is_uint64(kind):
+        most, least = pa.scalar(2**63 - 1, kind), pa.scalar(0, kind)
+    else:
+        column = column.cast(pa.int64())
+        if ns == 1:
+            return column.fill_null(0).to_numpy(zero_copy_only=False), {}
+        most, least = pa.scalar((2**63 - 1) // ns), pa.scalar(-(2**63 // ns))
+    beyond = pc.or_(pc.greater(column, most), pc.less(column, least)).fill_null(fill_value=False)
+    held = pc.if_else(beyond, pa.scalar(None, column.type), column).cast(pa.int64())
+    values = held.fill_null(0).to_numpy(zero_copy_only=False) * ns
+    outside = beyond.to_numpy(zero_copy_only=False)
+    why = "years" if is_moment else "int64"
+    return values.astype(np.int64, copy=False), {why: outside} if outside.any() else {}
 
 
 # Texts as times: ISO 8601, as the Spark pipeline reads it in CSV files.

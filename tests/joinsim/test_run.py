@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +240,7 @@ def test_a_mistake_is_an_error_with_the_message_of_the_command_line(
     [
         (pa.array([[1], [2]]), "stream 'R', column 'x': list<item: int64> cannot be compared so"),
         (pa.nulls(2), r"stream 'R': no row is valid \(x is null in 2\)"),
+        (pa.nulls(2, pa.string()), r"stream 'R': no row is valid \(x is null in 2\)"),
         (pa.array([b"1", b"2"]), "column 'x': binary cannot be compared so"),
     ],
 )
@@ -244,6 +248,57 @@ def test_a_column_that_cannot_be_joined_is_named(column: pa.Array, message: str)
     table = pa.table({"x": column, "y": [1, 2]})
     with pytest.raises(js.DataError, match=message):
         js.run(QUERY, {"R": table, "S": table})
+
+
+EQUAL = "SELECT * FROM R, S WHERE R.k = S.k WINDOW AS (SLIDE INTERVAL '1' ON '9')"
+
+
+def test_decimals_without_fraction_are_compared_digit_by_digit() -> None:
+    # As float64 the first two would be equal.
+    keys = [Decimal(2**53), Decimal(2**53 + 1), Decimal(7)]
+    run = js.run(EQUAL, {"R": {"k": keys}, "S": {"k": [2**53 + 1, 7]}}, topology="nested_loop")
+    table = run.joined
+    assert sorted(table["R.k"].to_pylist()) == sorted(table["S.k"].to_pylist()) == [7, 2**53 + 1]
+
+
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (pa.array([Decimal(2**70), Decimal(7)], pa.decimal128(38, 0)), "k overflows int64"),
+        (pa.array([2**63, 7], pa.uint64()), "k overflows int64"),
+        (
+            pa.array([dt.datetime(9999, 12, 31), dt.datetime(2026, 1, 1)], pa.timestamp("us")),
+            "k is outside of the years 1677 to 2262",
+        ),
+        (pa.array([2**62, 7], pa.duration("s")), "k overflows int64"),
+    ],
+)
+def test_a_row_whose_number_int64_cannot_hold_is_rejected(column: pa.Array, reason: str) -> None:
+    run = js.run(EQUAL, {"R": {"k": column}, "S": {"k": column}}, topology="nested_loop")
+    assert run.pairs.num_rows == 1
+    assert run.streams["R"]["row"].to_pylist() == [1]
+    assert reason in " ".join(run.finished.plan.streams[0].notes)
+
+
+def test_times_of_day_in_different_units_are_compared_in_nanoseconds() -> None:
+    noon = [dt.time(12)]
+    seconds, micros = pa.array(noon, pa.time32("s")), pa.array(noon, pa.time64("us"))
+    run = js.run(EQUAL, {"R": {"k": seconds}, "S": {"k": micros}}, topology="nested_loop")
+    assert run.pairs.num_rows == 1
+
+
+@pytest.mark.parametrize("text", ["soon", "9999-12-31"])
+def test_a_column_of_texts_that_are_no_times_is_refused_with_one_of_them(text: str) -> None:
+    streams = {"R": {"ts": [text, "2026-01-01"], "k": [1, 2]}, "S": {"k": [1]}}
+    with pytest.raises(js.DataError, match=rf"'ts': text .* row 0 is '{text}'"):
+        js.run(EQUAL, streams)
+
+
+@pytest.mark.parametrize("table", [dict, pd.DataFrame])
+def test_a_number_that_int64_cannot_hold_is_refused(table: Callable[..., Any]) -> None:
+    streams = {"R": table({"x": [2**70, 1], "y": [1, 2]}), "S": {"x": [1], "y": [1]}}
+    with pytest.raises(js.DataError, match=r"stream 'R'.* the range of int64"):
+        js.run(QUERY, streams)
 
 
 def test_a_file_is_found_where_the_command_finds_it(
