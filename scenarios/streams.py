@@ -26,8 +26,8 @@ PREPARED_VARIABLE = "JOINSIM_PREPARED"
 def data_folders() -> list[Path]:
     """Return where raw files are looked for: a folder of one's own, the shared one, our samples."""
     own = os.environ.get(DATA_VARIABLE)
-    folders = [Path(own)] if own else []
-    return [*folders, REPOSITORY.parent / "shared" / "data", SAMPLES]
+    shared = REPOSITORY.parent / "shared" / "data"
+    return [*([Path(own)] if own else []), *([shared] if shared.is_dir() else []), SAMPLES]
 
 
 def prepared_folder() -> Path:

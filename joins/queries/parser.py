@@ -79,6 +79,7 @@ _WORDS = {
 _REMEMBERED = 128
 """Texts whose tree is known: a search runs the same query hundreds of times."""
 
+_WORD_OR_SIGN = re.compile(r"\w+|.")
 _SPACE = re.compile(r"\s")
 """Each is shown as one blank, so that the caret under the line is in its place."""
 
@@ -130,7 +131,8 @@ def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> Quer
     column = len(lines[-1]) + 1 if at_end else error.column
     allowed = sorted(_WORDS.get(name, name) for name in accepted)
     listed = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
-    actual = "but the text ends" if at_end else f"not {lines[line - 1][column - 1]!r}"
+    found = None if at_end else _WORD_OR_SIGN.match(lines[line - 1], column - 1)
+    actual = f"not {found[0]!r}" if found else "but the text ends"
     return QuerySyntaxError(
         f"line {line}, character {column} of the query: expected {listed}, {actual}\n"
         f"  {_SPACE.sub(' ', lines[line - 1])}\n  {' ' * (column - 1)}^"

@@ -163,11 +163,41 @@ def test_an_advice_can_be_run(joinsim: Command, prepared: Path, tmp_path: Path) 
     assert (wrong.code, "--budget soon" in wrong.err) == (3, True)
 
 
+def test_an_advice_is_for_a_rate_and_its_prices(joinsim: Command, prepared: Path) -> None:
+    words = ["advise", QUERY, "--data", prepared, "--topologies", "split_join", "--engines", ""]
+    few = ("--machines", "3", "--seeds", "1", "--rate", "5000", "--out", "out", "--json")
+    priced = joinsim(*words, *few, "--price", "core_hour=0.05", "--price", "gigabyte=1")
+    assert priced.code == 0, priced.err
+    assert "--rate 5000 " in priced.json["replay"]
+    assert all(one["price"] > 0 for one in priced.json["candidates"])
+
+
+def test_a_sweep_finds_the_highest_rate_from_the_command_line(
+    joinsim: Command, prepared: Path
+) -> None:
+    words = ["sweep", QUERY, "--data", prepared, "--topology", "nested_loop", "--processes", "1"]
+    found = joinsim(*words, "--over", "rows=200,300", "--find", "sustainable", "--json")
+    assert found.code == 0, found.err
+    assert all(point["sustainable_tps"] > 0 for point in found.json["points"])
+
+
+def test_a_run_is_watched(joinsim: Command, prepared: Path) -> None:
+    said = joinsim(
+        "run", "--query", QUERY, "--data", prepared, "--watch", "--topology", "split_join"
+    )
+    assert said.code == 0, said.err
+    assert "joiner.0" in said.err
+
+
 @pytest.mark.parametrize(
     ("options", "mistake"),
     [
         (("--goal", ""), "goal: name at least one of throughput, latency, bytes, memory"),
         (("--topologies", "split_jion"), "'split_jion': did you mean 'split_join'?"),
+        (("--price", "core_hour"), "--price core_hour: write it as core_hour=0.05"),
+        (("--price", "core_hour=dear"), "--price core_hour=dear: write it as core_hour=0.05"),
+        (("--price", "gold=1"), "gold"),
+        (("--rate", "0"), "--rate"),
     ],
 )
 def test_an_advice_that_cannot_be_given_is_refused_at_once(

@@ -10,7 +10,7 @@ import pytest
 from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios import scenario_files
+from scenarios import scenario_files, streams
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import check_codes, dictionary_names, prepare_streams
 from spark_bridge.prepared import PreparedStream
@@ -97,3 +97,12 @@ def test_codes_that_mean_nothing_to_each_other_are_refused(
 @pytest.mark.parametrize("codes", [{}, {"k": "1"}])
 def test_numbers_and_codes_of_one_dictionary_are_compared(codes: dict[str, str]) -> None:
     check_codes(query("A, B", "A.k != B.k"), [stream("A", **codes), stream("B", **codes)])
+
+
+def test_only_folders_that_are_there_are_named_where_a_file_is_not_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "REPOSITORY", tmp_path / "site-packages")
+    with pytest.raises(ConfigError, match=r"no nope.csv, neither here nor in") as raised:
+        streams.find_file(("nope.csv",))
+    assert str(tmp_path) not in str(raised.value)

@@ -133,6 +133,7 @@ def test_a_damaged_query_is_refused_where_it_was_damaged(
         ("SELECT a FROM T WHERE x1 < 3", "a name"),
         ("SELECT a FROM T WHERE ABS(x1 - x2) < y", "a number"),
         ("SELECT a FROM T WHERE x1 < x2 OR", "AND"),
+        ("SELECT a FROM T WHERE x1 < x2 GROUP BY a", "not 'GROUP'"),
         ("SELECT a FROM T WHERE x1 < x2 WINDOW AS (SLIDE INTERVAL 10", "in 'quotes'"),
         (window("SLIDE INTERVAL '1' ON '1'")[:-1], "PRECISE"),
         (window("SLIDE INTERVAL '1' ON '1'") + " x", "the end"),

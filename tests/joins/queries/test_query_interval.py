@@ -89,21 +89,21 @@ def test_bounds_that_cannot_be_are_named(clause: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("clause", "character"),
+    ("clause", "word"),
     [
         ("B.ts BETWEEN A.ts * INTERVAL '1 s' AND A.ts", "*"),
         ("B.ts BETWEEN A.ts AND A.ts + 5", "5"),
-        ("B.ts BETWEEN A.ts OR A.ts", "O"),
-        ("B.ts BETWEEN A.ts AND A.ts WINDOW AS (SLIDE INTERVAL '1' ON '1')", "W"),
-        ("B.ts BETWEEN A.ts AND A.ts AND B.ts BETWEEN A.ts AND A.ts", "B"),
+        ("B.ts BETWEEN A.ts OR A.ts", "OR"),
+        ("B.ts BETWEEN A.ts AND A.ts WINDOW AS (SLIDE INTERVAL '1' ON '1')", "WINDOW"),
+        ("B.ts BETWEEN A.ts AND A.ts AND B.ts BETWEEN A.ts AND A.ts", "BETWEEN"),
     ],
 )
-def test_errors_in_an_interval_point_at_the_character(clause: str, character: str) -> None:
+def test_errors_in_an_interval_point_at_the_word(clause: str, word: str) -> None:
     with pytest.raises(QuerySyntaxError) as error:
         parse_query(within(clause))
     first, line, caret = str(error.value).splitlines()
-    assert f"not {character!r}" in first
-    assert line[caret.index("^")] == character
+    assert f"not {word!r}" in first
+    assert line[caret.index("^") :].startswith(word)
 
 
 def test_a_window_is_no_interval_and_an_interval_no_window() -> None:
