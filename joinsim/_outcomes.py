@@ -264,7 +264,7 @@ class StudyRun(_Several["Findings"]):
     >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
     >>> streams, over = {"T": {"x": np.arange(100) % 7}}, {"pes": [1, 2]}
     >>> js.sweep(query, streams, over=over, topology="split_join", processes=1)
-    custom: 2 runs, 0 of 0 claims hold
+    custom: 2 runs
     """
 
     @property
@@ -281,7 +281,8 @@ class StudyRun(_Several["Findings"]):
     def __repr__(self) -> str:
         claims, runs = self.summary["claims"], len(self.summary["points"])
         hold = sum(claim["holds"] is True for claim in claims)
-        return f"{self.summary['study']}: {runs} runs, {hold} of {len(claims)} claims hold"
+        judged = [f"{hold} of {len(claims)} claims hold"] * bool(claims)
+        return ", ".join([f"{self.summary['study']}: {format_many(runs, 'run')}", *judged])
 
     def _tables(self) -> list[TextTable]:
         charts = [chart_table(self.result, chart) for chart in self.result.study.charts]

@@ -13,7 +13,7 @@ from pydantic import PositiveInt
 from actors.whole_files import write_text
 from joins.errors import JoinsimError
 from joinsim._outcomes import Reproduction, StudyRun
-from joinsim._scenario import Scenario
+from joinsim._scenario import Scenario, check_scale
 from scenarios.observer import SILENT, Observer
 from scenarios.report.claims_document import claims_document, read_reproductions
 from scenarios.run_directory import RUNS, shared_directory
@@ -107,7 +107,7 @@ def claims(
     Raises
     ------
     ConfigError
-        There is no reproduction, or a directory has none that is finished.
+        There is no such scale or no reproduction, or a directory has none that is finished.
     OutputError
         The file cannot be written.
 
@@ -120,6 +120,7 @@ def claims(
     ...     print(error)
     runs/elsewhere is no reproduction: there is no runs/elsewhere/reproduce.json
     """
+    check_scale(scale)
     chosen = list(map(Path, directories)) or sorted(RUNS.glob(f"reproduce-*/{scale}"))
     if not chosen:
         raise ConfigError(

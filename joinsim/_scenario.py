@@ -108,8 +108,7 @@ class Scenario:
     wall_clock: WallClock | None = None
 
     def __post_init__(self) -> None:
-        if self.scale not in SCALES:
-            raise ConfigError(f"scale = {self.scale!r}: {suggest(self.scale, SCALES)}")
+        check_scale(self.scale)
 
     def with_settings(self, settings: Mapping[str, Any]) -> Scenario:
         """Return the scenario with *settings* changed, keys as for ``--set``."""
@@ -645,6 +644,12 @@ class Scenario:
 
     def _replay_point(self, point: Point) -> str:
         return replace(self.point(point.number), replay=None)._replay()
+
+
+def check_scale(scale: str) -> None:
+    """Raise :exc:`ConfigError` where there is no such scale."""
+    if scale not in SCALES:
+        raise ConfigError(f"scale = {scale!r}: {suggest(scale, SCALES)}")
 
 
 def _find_point(scenario: Scenario, number: int) -> RunConfig:

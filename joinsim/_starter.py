@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from importlib.metadata import packages_distributions
 from importlib.resources import files
 from keyword import iskeyword
 from pathlib import Path
@@ -51,6 +53,8 @@ def new_topology(name: str, out: str | Path | None = None) -> list[Path]:
         )
     if name in TOPOLOGIES:
         raise ConfigError(f"{name!r}: there is a topology of this name; choose another")
+    if name in sys.stdlib_module_names or name in packages_distributions():
+        raise ConfigError(f"{name!r}: there is a module of this name; choose another")
     folder = Path(out or name)
     if folder.exists():
         raise ConfigError(f"{folder} exists; choose another folder with --out")

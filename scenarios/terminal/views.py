@@ -135,7 +135,9 @@ def show_report(out: Console, report: Report, replay: str) -> None:
     print_table(out, checks_table(verdict))
     if verdict.offenders:
         print_table(out, offenders_table(report))
-    kind = "exact" if verdict.exact and verdict.tested else "not exact"
+    kind = "exact" if verdict.exact else "not exact"
+    if not verdict.tested:
+        kind = "no pair was expected and none came out"
     word = VERDICT_WORDS[verdict.passed]
     out.print(
         Text.assemble(

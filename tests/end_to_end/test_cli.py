@@ -332,5 +332,5 @@ def test_a_query_without_any_match_has_an_unknown_verdict(joinsim: Command, tmp_
     write_prepared(tmp_path / "s", {"a": -rising, "b": rising}, ts=rising)
     said = joinsim("run", "--query", QUERY, "--data", "s")
     assert said.code == 2
-    assert "verdict UNKNOWN" in said.out
+    assert "verdict UNKNOWN (no pair was expected and none came out)" in said.out
     assert joinsim("run", "--query", QUERY, "--data", "s", "--json").code == 2

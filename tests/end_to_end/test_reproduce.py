@@ -318,6 +318,11 @@ def test_the_claims_of_reproductions_come_to_one_document(
     assert "no reproduction at paper scale" in joinsim("claims", "--scale", "paper").err
 
 
+def test_claims_of_a_scale_that_there_is_not_are_refused() -> None:
+    with pytest.raises(js.ConfigError, match="scale = 'huge': there are smoke, laptop, paper"):
+        js.claims(scale="huge")
+
+
 def test_the_help_ends_with_an_example(joinsim: Command) -> None:
     last = joinsim("reproduce", "--help").out.strip().splitlines()[-1]
     assert "joinsim reproduce panjoin --scale smoke" in last
@@ -334,5 +339,7 @@ def test_a_reproduction_is_an_object(
     assert done.passed
     assert "3 claims tested: 2 hold" in repr(done)
     assert "<table>" in done._repr_html_()
+    study = js.scenario("panjoin-two", scale="smoke").run()
+    assert repr(study) == "panjoin-two: 2 runs, 1 of 1 claims hold"
     with pytest.raises(js.ConfigError, match="no paper is called 'panjon': did you mean 'panjoin'"):
         js.reproduce("panjon")

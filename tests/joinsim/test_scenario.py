@@ -57,3 +57,4 @@ def test_a_study_of_surveys_runs() -> None:
     assert isinstance(study, js.StudyRun)
     assert "--scale smoke" in study.replay
     assert study.points.num_rows == len(study.result.study.points)
+    assert repr(study) == f"semijoin-planning: {study.points.num_rows} runs"

@@ -15,7 +15,7 @@ STREAMS = {"T": {"x": np.arange(100) % 7}}
 CHAIN = "SELECT * FROM A, B, C WHERE A.x = B.x AND B.x = C.x WINDOW AS (SLIDE INTERVAL '1' ON '20')"
 CALLS: dict[str, Callable[[], Any]] = {
     "fastest exact: nested_loop": lambda: js.compare(QUERY, STREAMS, topologies=["nested_loop"]),
-    "4 runs, 0 of 0 claims hold": lambda: js.sweep(
+    "custom: 4 runs": lambda: js.sweep(
         QUERY,
         STREAMS,
         over={"topology": ["split_join", "scale_join"], "pes": [1, 2]},

@@ -51,6 +51,8 @@ def test_a_new_topology_is_found_beside_its_folder(tmp_path: Path) -> None:
         ("../join", "a topology is named in lower case"),
         ("class", "by no word of Python's own"),
         ("spo_join", "there is a topology of this name"),
+        ("json", "there is a module of this name"),
+        ("numpy", "there is a module of this name"),
         ("taken", "taken exists"),
     ],
 )
