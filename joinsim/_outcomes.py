@@ -485,8 +485,8 @@ class EngineComparison(_Several["_Engines"]):
 
     def _opening(self) -> str:
         lines = [f"all pairs equal: {VERDICT_WORDS[self.passed]}"]
-        lines += [f"failed: {', '.join(self.failed)}"] * bool(self.failed)
-        lines += [f"cannot evaluate the query: {', '.join(self.refused)}"] * bool(self.refused)
+        lines += [f"{engine} failed: {why}" for engine, why in self.failed.items()]
+        lines += [f"{engine} did not run: {why}" for engine, why in self.refused.items()]
         return "\n".join(lines)
 
     def _tables(self) -> list[TextTable]:

@@ -242,6 +242,7 @@ class Scenario:
         from scenarios.many_runs import Preparation
         from scenarios.system_comparison import plan_all, run_all, systems_by_label
 
+        self._check_query("compare systems on")
         systems = find_topologies(topologies)
         names = [system.name for system in systems]
         own = {system.name: system for system in systems if system.name not in TOPOLOGIES}
@@ -349,6 +350,7 @@ class Scenario:
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study of many runs: advice is for one query")
+        self._check_query("give advice on")
         how: dict[str, Any] = {
             "machines": machines,
             "topologies": topologies,
@@ -400,6 +402,7 @@ class Scenario:
         """
         from scenarios.engines.comparison import compare_engines, find_engines
 
+        self._check_query("compare engines on")
         chosen = find_engines(engines)
         plan = self.prepare()
         if self._has_command:
@@ -437,12 +440,8 @@ class Scenario:
         ConfigError
             The system has nothing to plan.
         """
+        self._check_query("plan for")
         config = self.config
-        if config.survey:
-            raise ConfigError(
-                f"{config.name} is a survey, which has no query to plan for: joinsim run "
-                f"{config.name} takes it"
-            )
         if config.topology == AUTO:
             return self.with_settings({"topology": PLANNED[0]}).plan(simulate=simulate, out=out)
         planner = _planner(config.topology)
@@ -453,6 +452,14 @@ class Scenario:
             return proposal, None
         run = chosen._run(plan, out, WallClock())
         return planner.measure(run.finished, proposal), run
+
+    def _check_query(self, purpose: str) -> None:
+        """Raise :exc:`ConfigError` for a survey, which has no query."""
+        if self.config.survey:
+            name = self.config.name
+            raise ConfigError(
+                f"{name} is a survey, which has no query to {purpose}: joinsim run {name} takes it"
+            )
 
     def prepare(
         self, *, address: str | None = None, on_spark: Callable[[], None] = lambda: None

@@ -29,6 +29,7 @@ from scenarios.formatting import (
     NO_VALUE,
     by_reason,
     format_duration,
+    format_many,
     format_rate,
     format_toml,
     format_value,
@@ -351,7 +352,8 @@ def advise(
     )
     if not chosen:
         raise ConfigError(
-            f"nothing can evaluate the query on {machines} machines: {group_refusals(refused)}"
+            f"nothing can evaluate the query on {format_many(machines, 'machine')}: "
+            f"{group_refusals(refused)}"
         )
     search = Search(
         config=config,

@@ -52,6 +52,19 @@ def test_a_study_may_be_of_another_scale(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(study.points) == len(smoke.points)
 
 
+@pytest.mark.parametrize(
+    ("call", "purpose"),
+    [
+        (js.Scenario.plan, "plan for"),
+        (js.Scenario.compare, "compare systems on"),
+        (js.Scenario.compare_engines, "compare engines on"),
+    ],
+)
+def test_a_survey_is_refused_where_a_query_is_needed(call: Any, purpose: str) -> None:
+    with pytest.raises(js.ConfigError, match=f"is a survey, which has no query to {purpose}"):
+        call(js.scenario("semijoin-planning", scale="smoke"))
+
+
 def test_a_study_of_surveys_runs() -> None:
     study = js.scenario("semijoin-planning", scale="smoke").run()
     assert isinstance(study, js.StudyRun)

@@ -50,6 +50,6 @@ def test_engines_are_shown_and_listed() -> None:
     assert "duckdb" in compared._repr_html_()
     compared.refused["flink"], compared.failed["polars"] = "it is not installed", "it ended"
     assert repr(compared).splitlines()[-2:] == [
-        "failed: polars",
-        "cannot evaluate the query: flink",
+        "polars failed: it ended",
+        "flink did not run: it is not installed",
     ]

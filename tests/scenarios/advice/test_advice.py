@@ -139,6 +139,7 @@ def test_times_in_the_reason_have_a_unit_of_their_size(advice: js.Advice) -> Non
         ({"topologies": ["kp_oij"], "replica": 2}, "--set replica: .* did you mean 'replicas'"),
         ({"arrival": "came"}, "no column 'came'"),
         ({"topologies": ["spo_join"]}, "nothing can evaluate the query on 8 machines"),
+        ({"topologies": ["kp_oij"], "machines": 1}, "query on 1 machine: kp_oij: it needs 3"),
     ],
 )
 def test_what_cannot_be_advised_is_refused(
