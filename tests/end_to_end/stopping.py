@@ -27,7 +27,7 @@ QUERIES = {
 """Topology to a query for it."""
 LIVE = ("--clock", "live", "--set", "recovery={interval = '200 ms'}")
 """Arguments of a live run with recovery."""
-_LONGEST_S, _LOOK_S = 120, 0.02
+_LONGEST_S, _LOOK_S = 300, 0.02
 
 # A shell has its background jobs ignore Ctrl-C, and ``nohup`` what it starts ignore SIGHUP.
 _HEED_SIGNALS = """
@@ -98,8 +98,8 @@ def workers_of(run: psutil.Process) -> list[psutil.Process]:
 
 
 def operators_running(folder: Path, run: psutil.Process) -> bool:
-    """Tell whether operators inside Spark have written results."""
-    return bool(workers_of(run)) and any(folder.glob("**/found/*.parquet"))
+    """Tell whether operators inside Spark are in the middle of writing results."""
+    return bool(workers_of(run)) and any(folder.glob("**/found/.*.parquet.*"))
 
 
 def serving_below(run: Command) -> list[psutil.Process]:
@@ -125,7 +125,7 @@ def in_spark(folder: Path) -> list[str]:
     fields = np.random.default_rng(4).random((2, ROWS))
     write_prepared(folder / "s", dict(zip("ab", fields, strict=True)), ts=np.arange(ROWS))
     arguments = ["compare", SELF_JOIN.format(window=WINDOW), "--data", "s", "--out", "compared"]
-    arguments += ["--rows", "20000", "--topologies", "spo_join"]
+    arguments += ["--rows", "8000", "--topologies", "spo_join"]
     return [*arguments, "--engines", "spark", "--json"]
 
 
