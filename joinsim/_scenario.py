@@ -189,6 +189,11 @@ class Scenario:
         every_ns = None if save_every is None else _read_every(save_every)
         clock = self._clock()
         if self.study is None:
+            if self.config.survey:
+                raise ConfigError(
+                    f"{self.config.name}: survey is for a study or a sweep, whose points are "
+                    "surveys in the place of runs, as in joinsim sweep --over survey.KEY=A,B"
+                )
             plan = self._prepare_and_compile(address, clock)
             if every_ns is not None:
                 if out is None and not self.keep:
@@ -405,7 +410,7 @@ class Scenario:
         self._check_query("compare engines on")
         chosen = find_engines(engines)
         plan = self.prepare()
-        if self._has_command:
+        if self._has_command("compare"):
             limit = None if limit_s is None else f"{limit_s:g}"
             replay = self._replay("compare", engines=engines, limit=limit)
         else:
@@ -508,13 +513,18 @@ class Scenario:
         named = isinstance(self.source, str)
         if not named and any(stream.table for stream in self.config.streams):
             return python_call(self.config, function, **more)
-        if function in ("run", "compare") and self._has_command:
+        if self._has_command(function):
             return self._command(function, more)
         return self._method_call(function, more)
 
-    @property
-    def _has_command(self) -> bool:
-        """Whether options can describe it: a scenario's name, a TOML file, a query over files."""
+    def _has_command(self, function: str) -> bool:
+        """Whether options of the command *function* can describe it.
+
+        They can for a scenario's name, a TOML file and a query over files; `run` alone has one for
+        a point of a study.
+        """
+        if function not in ("run", "compare") or (self.number is not None and function != "run"):
+            return False
         return isinstance(self.source, str) or all(
             len(stream.files) == 1 and stream.name is None and stream.where is None
             for stream in self.config.streams

@@ -196,6 +196,15 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of texts, of whatever type of Arrow's, as strings."""
+    if not pa.types.is_dictionary(column.type):
+        return column.cast(pa.string())
+    # Arrow casts no dictionary of string views, which are Polars' categories.
+    chunks = [chunk.dictionary.cast(pa.string()).take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(chunks, pa.string())
+
+
 class _Unordered:
     """One stream's table, with its join fields and time located."""
 
@@ -234,7 +243,7 @@ class _Unordered:
         if field_name not in self.table.schema.names:
             return None
         column = self.table[field_name]
-        return column.cast(pa.string()) if _is_text(column.type) else None
+        return _as_text(column) if _is_text(column.type) else None
 
     def prepare(self, dictionaries: Mapping[str, _Dictionary]) -> TableStream:
         """Return the stream: valid rows, typed, in order of event time."""
@@ -339,7 +348,7 @@ class _Unordered:
 
         Raise :exc:`DataError` where most of them are none, or one names its time zone in words.
         """
-        texts = self.table[name].cast(pa.string()).combine_chunks()
+        texts = _as_text(self.table[name]).combine_chunks()
         values, valid = read_times(texts)
         missing = pc.is_null(texts).to_numpy(zero_copy_only=False)
         if zoned := zone_name(texts):

@@ -199,6 +199,8 @@ def compare(
 
     chosen, terminal = open_scenario(options, what, {"backend": backend})
     if engines is not None:
+        if backend is not None:
+            raise ConfigError(f"--backend {backend}: with --engines, inline and ray are engines")
         return _compare_engines(options, chosen, engines, split_names(topologies), limit, terminal)
     if limit is not None:
         raise ConfigError(f"--limit {limit:g}: it is for --engines")

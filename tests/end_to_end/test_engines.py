@@ -185,6 +185,7 @@ def test_an_engine_that_is_missing_says_how_to_get_it(
         (["--engines", " ,"], "name some of inline, ray"),
         (["--engines", "inline", "--topologies", "spo_join,bchj"], "run one topology"),
         (["--limit", 60], "--limit 60: it is for --engines"),
+        (["--engines", "duckdb", "--backend", "ray"], "--backend ray: with --engines"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

@@ -202,6 +202,18 @@ def test_a_comparison_of_engines(joinsim: Command, one: str) -> None:
     assert "--limit 60" in compared.replay
 
 
+def test_comparisons_of_one_point_of_a_study(study: str) -> None:
+    """By a call: the commands that compare have no option for a point."""
+    point = js.scenario(study).point(1)
+    systems = point.compare(["nested_loop"])
+    again = eval(systems.replay, {"joinsim": js})
+    assert again.table["digest"] == systems.table["digest"]
+    engines = point.compare_engines("duckdb", limit_s=60)
+    again = eval(engines.replay, {"joinsim": js})
+    assert again.summary["tuples"] == engines.summary["tuples"]
+    assert "limit_s=60" in engines.replay
+
+
 @pytest.mark.parametrize("settings", [{}, {"rows": 120, "feeding.rate_tps": 4_000}])
 def test_a_sweep_of_the_library(settings: dict[str, Any], one: str) -> None:
     how: dict[str, Any] = {"over": ["pes=1..4:log:2"], "measures": ["latency_ms.p95"], "seeds": 2}

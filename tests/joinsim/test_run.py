@@ -190,6 +190,13 @@ def test_texts_are_equal_where_they_are_equal_across_streams() -> None:
     assert found == {(1, 2), (2, 0)}
 
 
+@pytest.mark.parametrize("kind", [pl.Categorical(), pl.Enum(["a", "b", "c"])])
+def test_categories_of_polars_are_texts(kind: pl.DataType) -> None:
+    column = pl.Series("k", ["b", None, "a"]).cast(kind)
+    run = js.run(EQUAL, {"R": pl.DataFrame([column]), "S": {"k": ["a", "c"]}})
+    assert run.joined.select(["R.k", "S.k"]).to_pydict() == {"R.k": ["a"], "S.k": ["a"]}
+
+
 def test_the_same_seed_has_the_same_digest_and_a_query_picks_a_system() -> None:
     streams = {"T": {"x": np.arange(50) % 7}}
     query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"

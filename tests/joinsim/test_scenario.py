@@ -65,6 +65,11 @@ def test_a_survey_is_refused_where_a_query_is_needed(call: Any, purpose: str) ->
         call(js.scenario("semijoin-planning", scale="smoke"))
 
 
+def test_a_run_takes_no_survey_in_its_place() -> None:
+    with pytest.raises(js.ConfigError, match="oij-w1: survey is for a study or a sweep"):
+        js.scenario("oij-w1", scale="smoke").run(survey={"of": "plans"})
+
+
 def test_a_study_of_surveys_runs() -> None:
     study = js.scenario("semijoin-planning", scale="smoke").run()
     assert isinstance(study, js.StudyRun)
