@@ -24,6 +24,7 @@ _NEEDED = {
     "model_type": "a section is needed, of keys and values",
     "model_attributes_type": "a section is needed, of keys and values",
     "tuple_type": "a list is needed",
+    "too_short": "at least {min_length} must be there",
 }
 """Kinds of mistakes that pydantic names by Python's types, to what a person has to write."""
 _SHOWN_MAX = 200  # characters of a value that is wrong
@@ -102,7 +103,14 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not TOML: {error}") from None
     values.setdefault("name", re.sub(r"[^\w.-]", "-", path.stem).lstrip("."))
     if _EXTENDS in values:
-        extended = _read_own(str(values[_EXTENDS]))
+        name = values[_EXTENDS]
+        ours = list(catalog())
+        if name not in ours:
+            raise ConfigError(
+                f"{path}: {_EXTENDS} = {name!r}: a file extends one of our scenarios; "
+                f"{suggest(str(name), ours)}"
+            )
+        extended = _read_own(name)
         values = _merge(extended | {"title": "", "figure": None}, values)
     return values
 
@@ -192,7 +200,9 @@ def explain(error: ValidationError, model: type) -> str:
         elif mistake["type"].startswith("union_tag"):
             lines.append(_wrong_tag(key, mistake["ctx"]))
         else:
-            message = _NEEDED.get(mistake["type"], mistake["msg"].removeprefix("Value error, "))
+            message = mistake["msg"].removeprefix("Value error, ")
+            if mistake["type"] in _NEEDED:
+                message = _NEEDED[mistake["type"]].format(**mistake.get("ctx", {}))
             if not key:  # of several keys, which the message names
                 lines.append(message)
                 continue

@@ -9,6 +9,7 @@ import pytest
 from joins.errors import DataError
 from scenarios.config import StreamConfig
 from scenarios.scenario_files import ConfigError, build, change, load
+from scenarios.study.study import load_study
 from spark_bridge.pipeline.source import StreamSource
 
 QUERY = "SELECT * FROM R WHERE R.a1 < R.a2 WINDOW AS (SLIDE INTERVAL '1' ON '100')"
@@ -37,6 +38,26 @@ def test_what_python_cannot_parse_is_said_in_one_line(
         load(path)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("extended", "message"),
+    [
+        ("'oij-w2'", "mine.toml: extends = 'oij-w2': .* did you mean 'oij-w1'"),
+        ("'mine.toml'", "extends = 'mine.toml': a file extends one of our scenarios"),
+        ("5", "extends = 5: a file extends one of our scenarios"),
+        ("['oij-w1']", r"extends = \['oij-w1'\]: a file extends one of our scenarios"),
+    ],
+)
+def test_a_file_extends_what_there_is(tmp_path: Path, extended: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load(written(tmp_path, f"extends = {extended}\n"))
+
+
+def test_a_list_that_is_too_short_is_refused_in_words(tmp_path: Path) -> None:
+    path = written(tmp_path, 'extends = "oij-fig13"\nstudy.axis.values = []\n')
+    with pytest.raises(ConfigError, match=r"axis.values = \[\]: at least 1 must be there"):
+        load_study(path)
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
