@@ -17,6 +17,7 @@ from actors.feed import Disorder, Recorded, StreamData, StreamFile, StreamTable
 from actors.source import Feeding
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
+from joins.queries.windows import ExtentError, read_extent
 from netsim.cost import CostProfile, load_profile
 from netsim.faults import Faults
 from scenarios.choice import AUTO, SystemChoice, choose, others
@@ -248,7 +249,18 @@ def name_others(config: RunConfig) -> str:
 
 
 def bound_query(text: str, values: Mapping[str, str | int]) -> JoinQuery:
-    """Return the query of a *text*, with *values* in place of its placeholders."""
+    """Return the query of a *text*, with *values* in place of its placeholders.
+
+    Raise :exc:`ConfigError` for a value that is no number of tuples and no time.
+    """
+    for name, value in values.items():
+        try:
+            read_extent(str(value))
+        except ExtentError:
+            raise ConfigError(
+                f"bind.{name} = {value!r}: it must be a number of tuples ('1000') or a time "
+                "('2 hours', '10 min', '25 ms')"
+            ) from None
     return parse_query(text).bind(**{name: str(value) for name, value in values.items()})
 
 

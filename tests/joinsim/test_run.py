@@ -226,6 +226,7 @@ def test_the_same_seed_has_the_same_digest_and_a_query_picks_a_system() -> None:
         ({"network": "moon"}, js.ConfigError, "network.preset"),
         ({"feeding": {"batch_rows": "x"}}, js.ConfigError, "feeding.batch_rows = 'x'"),
         ({"query": "SELECT * FROM"}, js.QueryError, "FROM"),
+        ({"bind": {"W": "ten"}}, js.ConfigError, "bind.W = 'ten': it must be a number of tuples"),
         ({"rows": -5}, js.ConfigError, "rows = -5"),
         ({"time": "when"}, js.DataError, "no column 'when'"),
     ],
