@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import joinsim as js
+from scenarios.planning.planner import Proposal
 
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
 STREAMS = {"T": {"x": np.arange(100) % 7}}
@@ -21,6 +23,16 @@ CALLS: dict[str, Callable[[], Any]] = {
         over={"topology": ["split_join", "scale_join"], "pes": [1, 2]},
         processes=1,
     ),
+    "semijoin-planning: 6 runs": lambda: js.scenario("semijoin-planning", scale="smoke").run(),
+    "pim-band: 2 runs": lambda: js.sweep(
+        "pim-band",
+        scale="smoke",
+        survey={"of": "window join speed"},
+        over={"survey.index": ["b_plus_tree", "pim_tree"]},
+        measures=["tuples_s.median"],
+        processes=1,
+    ),
+    "all pairs equal: PASS": lambda: js.compare_engines(QUERY, STREAMS, engines="duckdb"),
     "nested_loop is best": lambda: js.advise(
         QUERY, STREAMS, topologies=["nested_loop"], engines="", seeds=1
     ),
@@ -31,13 +43,18 @@ CALLS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("said", CALLS)
-def test_what_comes_of_several_runs_shows_itself(said: str) -> None:
+def test_what_comes_of_several_runs_shows_itself(said: str, tmp_path: Path) -> None:
     several = CALLS[said]()
     assert said in repr(several)
     assert "object at" not in repr(several)
     shown = several._repr_html_()
     assert shown.startswith("<p>")
     assert "</table>" in shown
+    if not isinstance(several, Proposal):
+        assert several.report(tmp_path).read_text().startswith("<!doctype html>")
+        assert "<svg" in several.figure(tmp_path / "figure.svg").read_text()
+        assert (tmp_path / "figure.csv").stat().st_size > 0
+        assert several.summary["replay"] == several.replay
 
 
 def test_engines_are_shown_and_listed() -> None:
