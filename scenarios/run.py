@@ -40,9 +40,8 @@ from scenarios.rehearsal import rehearse
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
 from scenarios.verdict import Verdict
-from scenarios.verdict.approximation import Approximated, approximated
-from scenarios.verdict.expectation import WORTH_A_THREAD, Expectation
-from scenarios.verdict.judge import judge
+from scenarios.verdict.judge import Approximated, judge
+from scenarios.verdict.oracle_check import WORTH_A_THREAD, Expectation
 from scenarios.wall_clock import WallClock
 from topologies.actor_graph import ActorGraph
 
@@ -476,19 +475,9 @@ def _judged(
     ahead: Expectation | None,
     clock: WallClock,
 ) -> Report:
-    verdict, latencies = judge(
+    verdict, latencies, approximated = judge(
         plan, directory, simulated.outcome, lambda: _with_pairs(plan, directory), ahead
     )
-    approximation = plan.topology.approximation(plan.query, plan.parameters)
-    figures = None
-    if approximation:
-        placement = plan.graph().placement
-        figures = approximated(
-            approximation, plan.files, directory, placement, simulated.outcome, verdict
-        )
-        sample, *others = figures.checks(verdict)
-        verdict.checks += [sample, *others]
-        verdict.as_promised |= sample.passed is True
     clock.lap("oracle")
     return Report(
         plan=plan,
@@ -496,7 +485,7 @@ def _judged(
         verdict=verdict,
         latencies=latencies,
         clock=clock,
-        approximated=figures,
+        approximated=approximated,
         **vars(simulated),
     )
 

@@ -15,7 +15,7 @@ from netsim.outcome import Injected
 from scenarios.config import plain_value
 from scenarios.run import Report
 from scenarios.run_directory import RUN_RECORD, write_json
-from scenarios.verdict.approximation import Approximated
+from scenarios.verdict.judge import Approximated
 
 _PERCENTILES = (50, 75, 95, 99)
 WORDS = ("scenario", "topology", "query", "streams", "backend", "clock", "digest")

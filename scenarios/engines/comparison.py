@@ -23,7 +23,7 @@ from scenarios.plan import Plan
 from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError
-from scenarios.verdict.expectation import expected_sums
+from scenarios.verdict.oracle_check import expected_sums
 from spark_bridge.engines import EngineFailed, Totals
 
 ENGINES: dict[str, Engine] = {

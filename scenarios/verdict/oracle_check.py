@@ -3,15 +3,21 @@
 Of each probing tuple the oracle knows how many pairs it has, and their fingerprint. Compared with
 that are the sums that the run reported and, where it listed its pairs, the sums of the list as it
 is on disk. A row of a tuple that does not exist is read too: what it claims is too much.
+
+What is expected depends on the streams alone, as long as no tuple was dropped as late: so the
+oracle need not wait for the run, and on a second core takes none of its time. Its sums wait in a
+file: memory does not grow with the streams.
 """
 
 from __future__ import annotations
 
+import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -19,15 +25,127 @@ import pyarrow.parquet as pq
 
 from actors.feed import Disorder, Recorded, StreamData, open_feed
 from actors.result_files import id_columns, pairs_path, summary_path
+from joins import oracle
+from joins.arrivals import Arrivals
 from joins.batch import Batch
-from joins.hashing import mix_rows
+from joins.hashing import mix, mix_rows
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
+from joins.semijoins.value_sample import TupleSample, ValueSample
+from joins.threads import usable_cores
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram, ListedPairs, Summaries
 from scenarios.verdict import OFFENDERS_NAMED, Offender, PairCounts
-from scenarios.verdict.approximation import kept_tuples
-from scenarios.verdict.expectation import CHUNK_ROWS, Expectation, expected_sums
+from topologies.topology import Approximation
+
+WORTH_A_THREAD = 32_768
+"""Tuples of all streams from which on it is worth to work beside the run."""
+CHUNK_ROWS = 65_536
+"""Arrivals that the oracle takes at once."""
+
+
+def expected_sums(
+    query: JoinQuery,
+    files: Sequence[StreamData],
+    late: Sequence[np.ndarray] = (),
+    **options: Any,
+) -> Iterator[Matches]:
+    """Yield what the oracle expects of *files*; *options* are `joins.oracle.expected`'s."""
+    schemas = [file.schema for file in files]
+    return oracle.expected(query, schemas, _chunks(files), late=late, **options)
+
+
+def _chunks(files: Sequence[StreamData]) -> Iterator[Arrivals]:
+    feed = open_feed(tuple(files), None)
+    while (arrivals := feed.take(CHUNK_ROWS)) is not None:
+        yield arrivals
+
+
+class _Stored(NamedTuple):
+    """Sums of consecutive tuples of a stream, at a place in the file."""
+
+    stream: int
+    first: int
+    rows: int
+    at: int
+
+
+class Expectation:
+    """Works out what a run should find, from now on; a context manager that ends the work.
+
+    Only where no tuple is dropped as late: `sums` are those of all tuples.
+    """
+
+    def __init__(self, query: JoinQuery, files: Sequence[StreamData]) -> None:
+        self._query, self._files = query, files
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        self._stored: list[_Stored] = []
+        self._more = threading.Condition()
+        self._ended = self._stopped = self._awaited = False
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="oracle", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Expectation:
+        """Return the expectation itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop working."""
+        self._stopped = True
+        self._thread.join()
+        self._file.close()
+
+    def sums(self) -> Iterator[Matches]:
+        """Yield counts and fingerprints, as `expected_sums` does; wait for those to come."""
+        place, self._awaited = 0, True
+        while True:
+            with self._more:
+                while place == len(self._stored) and not self._ended:
+                    self._more.wait()
+                if place == len(self._stored):
+                    if self._failure is not None:
+                        raise self._failure
+                    return
+                stored = self._stored[place]
+                self._file.seek(stored.at)
+                data = self._file.read(16 * stored.rows)
+            place += 1
+            yield Matches(
+                stream=stored.stream,
+                probe_id=np.arange(stored.first, stored.first + stored.rows),
+                count=np.frombuffer(data, np.int64, stored.rows),
+                fingerprint=np.frombuffer(data, np.uint64, offset=8 * stored.rows),
+            )
+
+    def _threads(self) -> int:
+        return usable_cores() if self._awaited else 1  # another core is the run's
+
+    def _work(self) -> None:
+        try:
+            self._store_all()
+        except BaseException as error:  # it is raised where the sums are read
+            self._failure = error
+        finally:
+            with self._more:
+                self._ended = True
+                self._more.notify()
+
+    def _store_all(self) -> None:
+        at = 0
+        for expected in expected_sums(self._query, self._files, threads=self._threads):
+            if self._stopped:
+                return
+            if not len(expected):
+                continue
+            first, rows = int(expected.probe_id[0]), len(expected)
+            with self._more:
+                self._file.seek(at)
+                self._file.write(expected.count.tobytes())
+                self._file.write(expected.fingerprint.tobytes())
+                self._stored.append(_Stored(expected.stream, first, rows, at))
+                self._more.notify()
+            at += 16 * rows
 
 
 @dataclass(kw_only=True)
@@ -77,6 +195,7 @@ def compare(
     late: tuple[np.ndarray, ...],
     again: bool,
     ahead: Expectation | None,
+    approximation: Approximation | None,
 ) -> PairDifferences:
     """Compare the results in *directory* with the oracle's.
 
@@ -96,6 +215,8 @@ def compare(
         before, so its pairs are neither expected nor spurious.
     ahead
         What the oracle has worked out already, of use where no tuple was late.
+    approximation
+        What the run keeps, where it leaves results out on purpose.
     """
     differences = PairDifferences(listed=plan.config.pairs)
     late = late if plan.query.interval or plan.feeding.disorder else ()
@@ -103,8 +224,7 @@ def compare(
         sums = expected_sums(plan.query, plan.files, late)
     else:
         sums = ahead.sums()
-    approximation = plan.topology.approximation(plan.query, plan.parameters)
-    kept = kept_tuples(approximation.kept, plan.files) if approximation else None
+    kept = _kept_tuples(approximation.kept, plan.files) if approximation else None
     differing, strays = _compare_sums(plan, directory, late, kept, differences, sums)
     differences.differing_tuples = sum(len(one.ids) for one in differing)
     if differences.differing_tuples:
@@ -115,6 +235,26 @@ def compare(
         for stray in strays[: OFFENDERS_NAMED - len(differences.offenders)]
     ]
     return differences
+
+
+def _kept_tuples(kept: Sequence[TupleSample], files: Sequence[StreamData]) -> list[np.ndarray]:
+    """Return per stream which tuples have a value that is kept, bool."""
+    masks = []
+    for sample, file in zip(kept, files, strict=True):
+        parts = [_is_kept(sample.values, batch.fields[sample.field]) for batch in file.batches()]
+        masks.append(np.concatenate([np.empty(0, np.bool_), *parts]))
+    return masks
+
+
+def _is_kept(sample: ValueSample, values: np.ndarray) -> np.ndarray:
+    """Return which values *sample* keeps, as it is defined and not as operators work it out.
+
+    A value's random number is the hash of its bits, those of a negative one without sign, negated.
+    """
+    magnitude = np.abs(values.astype(np.float64)).view(np.int64)
+    drawn = (mix(np.where(values < 0, -magnitude, magnitude)) >> np.uint64(11)) / 2**53
+    chosen = (drawn < sample.share) & ~np.isin(values, sample.never)
+    return chosen | np.isin(values, sample.always)
 
 
 def _compare_sums(

@@ -11,8 +11,8 @@ import pytest
 
 from actors.feed import StreamFile
 from joins.queries.parser import parse_query
-from scenarios.verdict import expectation
-from scenarios.verdict.expectation import Expectation, expected_sums
+from scenarios.verdict import oracle_check
+from scenarios.verdict.oracle_check import Expectation, expected_sums
 from scenarios.worlds.world import WorldStream
 
 QUERY = parse_query("SELECT R.x FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL '5' ON '20')")
@@ -33,7 +33,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[StreamFile, ...]:
 def test_sums_are_those_of_the_oracle(
     files: tuple[StreamFile, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expectation, "CHUNK_ROWS", 37)
+    monkeypatch.setattr(oracle_check, "CHUNK_ROWS", 37)
     right = [one for one in expected_sums(QUERY, files) if len(one)]
     with Expectation(QUERY, files) as ahead:
         found = list(ahead.sums())
@@ -59,7 +59,7 @@ def test_it_ends_with_its_block_whether_or_not_it_was_read(
             yield from right
 
     right = [one for one in expected_sums(QUERY, files) if len(one)]
-    monkeypatch.setattr(expectation, "expected_sums", endless)
+    monkeypatch.setattr(oracle_check, "expected_sums", endless)
     with Expectation(QUERY, files) as ahead:
         assert len(next(ahead.sums()).count)
     assert not ahead._thread.is_alive()
