@@ -33,8 +33,7 @@ from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.engines.embedded_engines import DuckDB, Polars
 from scenarios.engines.flink_engine import Flink
-from scenarios.engines.joinsim_engines import Inline, Ray
-from scenarios.engines.spark_engines import SparkHosted, SparkNative
+from scenarios.engines.host_engines import Inline, Ray, SparkHosted, SparkNative
 from scenarios.scenario_files import ConfigError
 
 _AT_FULL_SPEED = {"feeding.batch_rows": 65_536, "batch_rows": 65_536, "linger_turns": 0}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from benchmarks.contest import Contender, engines_contest
 from benchmarks.measure import Result, command_line, report
 from scenarios import scenario_files
-from scenarios.engines.spark_engines import SparkHosted
+from scenarios.engines.host_engines import SparkHosted
 
 _ONE, _SEVERAL = "one stage", "several"
 _WORKS = (

@@ -13,12 +13,10 @@ from typing import Any
 
 from actors.whole_files import write_text
 from joins.errors import DataError, OutputError, suggest
+from scenarios.engines import Engine, EngineResult, with_own_streams
 from scenarios.engines.embedded_engines import DuckDB, Polars
-from scenarios.engines.engine import Engine, EngineResult
 from scenarios.engines.flink_engine import Flink
-from scenarios.engines.joinsim_engines import Inline, Ray
-from scenarios.engines.shared_streams import with_own_streams
-from scenarios.engines.spark_engines import SparkHosted, SparkNative, SparkShipping
+from scenarios.engines.host_engines import Inline, Ray, SparkHosted, SparkNative, SparkShipping
 from scenarios.plan import Plan
 from scenarios.run_directory import POINTS, write_json
 from scenarios.run_json import versions

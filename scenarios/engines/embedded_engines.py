@@ -26,8 +26,17 @@ from joins.batch import Schema
 from joins.hashing import mix
 from joins.queries.conditions import Band, Condition
 from joins.queries.query import JoinQuery
-from scenarios.engines import shared_streams as shared
-from scenarios.engines.engine import EngineResult, PairEngine
+from scenarios.engines import (
+    EngineResult,
+    PairEngine,
+    check_counted,
+    column_name,
+    file_columns,
+    pair_totals,
+    quote,
+    read_whole,
+    side_predicates,
+)
 from scenarios.plan import Plan
 from scenarios.process_pool import run_alone, tree_peak_bytes
 from spark_bridge.engines import Totals
@@ -102,12 +111,12 @@ class EmbeddedEngine(PairEngine):
         ended_s = time.perf_counter()
         memory_bytes = tree_peak_bytes(os.getpid())
         if out is not None:
-            totals = shared.pair_totals(pq.read_table(out))
+            totals = pair_totals(pq.read_table(out))
         else:
             tables = [_with_mixed_ids(file) for file in files]
             columns = self._matches(engine, joins, tables)
             totals = sum((Totals.of_counts(*one) for one in columns), Totals())
-            shared.check_counted(counted, totals)
+            check_counted(counted, totals)
         return EngineResult(
             totals=totals,
             start_seconds=started_s - began_s,
@@ -132,8 +141,8 @@ class EmbeddedEngine(PairEngine):
 
 def _with_mixed_ids(file: StreamFile) -> pa.Table:
     """Return a stream as statements name its columns, with ``mixed``, ``splitmix64(id)``."""
-    tuples = shared.read_whole(file)
-    fields = {shared.column(file.schema, name): values for name, values in tuples.fields.items()}
+    tuples = read_whole(file)
+    fields = {column_name(file.schema, name): values for name, values in tuples.fields.items()}
     return pa.table({"id": tuples.id, "ts": tuples.ts, **fields, "mixed": mix(tuples.id)})
 
 
@@ -154,7 +163,7 @@ class DuckDB(EmbeddedEngine):
         sides, schemas, windowed = joins.sides, joins.schemas, joins.windowed
         if out is not None:
             pairs = _duckdb_pairs(sides, schemas, windowed=windowed)
-            target = shared.quote(str(out))
+            target = quote(str(out))
             engine.execute(f"COPY ({pairs}) TO {target} (FORMAT parquet)").fetchall()
             return 0
         sources = (duckdb_join(side, schemas, windowed=windowed) for side in sides)
@@ -177,11 +186,11 @@ class DuckDB(EmbeddedEngine):
 
 def _duckdb_table(name: str, file: StreamFile) -> str:
     """Return the statement that loads a prepared stream as the table *name*."""
-    names = (f'"{field.replace(chr(34), chr(34) * 2)}"' for field in shared.columns(file.schema))
+    names = (f'"{field.replace(chr(34), chr(34) * 2)}"' for field in file_columns(file.schema))
     named = ", ".join(
-        f"{a} AS {b}" for a, b in zip(names, shared.columns(file.schema).values(), strict=True)
+        f"{a} AS {b}" for a, b in zip(names, file_columns(file.schema).values(), strict=True)
     )
-    paths = ", ".join(shared.quote(str(path)) for path in part_files(file.directory))
+    paths = ", ".join(quote(str(path)) for path in part_files(file.directory))
     return f"CREATE TABLE {name} AS SELECT {named} FROM read_parquet([{paths}])"
 
 
@@ -210,7 +219,7 @@ def duckdb_join(side: ProbeSide, schemas: Sequence[Schema], *, windowed: bool = 
     The probing tuples are ``p``, the stored ones ``m``. Not *windowed*, every tuple of one table
     sees every tuple of the other.
     """
-    predicates = shared.predicates(side, schemas)
+    predicates = side_predicates(side, schemas)
     if not windowed:
         return f"FROM s{side.probing} p, s{side.stored} m WHERE {' AND '.join(predicates)}"
     low = f"{side.at} - {_modulo(side.at, side.slide)} + ({side.below})"
@@ -291,7 +300,7 @@ def _polars_frame(file: StreamFile) -> Any:
     """Return a prepared stream as a lazy frame."""
     import polars as pl
 
-    names = shared.columns(file.schema)
+    names = file_columns(file.schema)
     return pl.scan_parquet(part_files(file.directory)).select(
         pl.col(a).alias(b) for a, b in names.items()
     )
@@ -360,8 +369,8 @@ def _fields(condition: Condition, side: ProbeSide, schemas: Sequence[Schema]) ->
     """Return a predicate's fields, probing and stored, in the type that they are compared in."""
     import polars as pl
 
-    probe = pl.col(_P + shared.column(schemas[side.probing], condition.probe_field))
-    stored = pl.col(_M + shared.column(schemas[side.stored], condition.stored_field))
+    probe = pl.col(_P + column_name(schemas[side.probing], condition.probe_field))
+    stored = pl.col(_M + column_name(schemas[side.stored], condition.stored_field))
     if condition.dtype == "int64":
         return probe, stored
     return probe.cast(pl.Float64), stored.cast(pl.Float64)

@@ -28,9 +28,17 @@ from actors.feed import StreamFile
 from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.queries.query import JoinQuery
-from scenarios.engines import flink_job
-from scenarios.engines import shared_streams as shared
-from scenarios.engines.engine import EngineResult, PairEngine
+from scenarios.engines import (
+    EngineResult,
+    PairEngine,
+    check_counted,
+    column_name,
+    flink_job,
+    pair_totals,
+    quote,
+    read_whole,
+    side_predicates,
+)
 from scenarios.plan import Plan
 from scenarios.process_pool import tree_peak_bytes
 from scenarios.streams import REPOSITORY
@@ -97,7 +105,7 @@ def join(
     else:
         parts = (Totals(count, checksum % (1 << 64)) for count, checksum in answer["checked"])
         totals = sum(parts, Totals())
-        shared.check_counted(sum(count for (count,) in answer["counted"]), totals)
+        check_counted(sum(count for (count,) in answer["counted"]), totals)
     return EngineResult(
         totals=totals,
         start_seconds=answer["start_seconds"],
@@ -111,7 +119,7 @@ def _write_sides(
     query: JoinQuery, files: Sequence[StreamFile], directory: Path
 ) -> tuple[list[str], list[str]]:
     """Write the sides of all joins; return the statements that declare them, and the joins."""
-    batches, schemas = [shared.read_whole(file) for file in files], [file.schema for file in files]
+    batches, schemas = [read_whole(file) for file in files], [file.schema for file in files]
     declarations, joins = [], []
     for side in probe_sides(query, schemas):
         names: list[str] = []
@@ -139,8 +147,7 @@ def _table_statement(name: str, schema: Schema, path: Path) -> str:
     and the fields.
     """
     fields = [
-        f"`{shared.column(schema, field)}` {_TYPES[dtype]}"
-        for field, dtype in schema.fields.items()
+        f"`{column_name(schema, field)}` {_TYPES[dtype]}" for field, dtype in schema.fields.items()
     ]
     columns = [f"`{name}` BIGINT" for name in ("id", "ts", "at", "mixed", "clock")]
     return (
@@ -171,7 +178,7 @@ def _join_clauses(side: ProbeSide, schemas: Sequence[Schema], probing: str, stor
     if side.key == "ts":  # milliseconds are rounded down on both sides
         low, high = low // _MILLISECOND_NS - 1, -(-high // _MILLISECOND_NS) + 1
     conditions = [
-        *shared.predicates(side, schemas, nan_is_greatest=False),
+        *side_predicates(side, schemas, nan_is_greatest=False),
         f"m.tick BETWEEN p.tick {_interval(low)} AND p.tick {_interval(high)}",
         f"m.`at` BETWEEN p.`at` - {slid} + ({side.below}) AND p.`at` + ({side.above})",
         *(["m.id < p.id"] if side.by_id else []),
@@ -190,7 +197,7 @@ def _interval(ms: int) -> str:
 
 
 def _csv_files(path: Path) -> str:
-    where = shared.quote(path.resolve().as_uri())
+    where = quote(path.resolve().as_uri())
     return f"'connector' = 'filesystem', 'path' = {where}, 'format' = 'csv'"
 
 
@@ -264,7 +271,7 @@ def _read_pairs(folder: Path) -> Totals:
     names = ["probe_id", "match_id"]
     schema = pa.schema([(name, pa.int64()) for name in names])
     shape = ds.CsvFileFormat(read_options=csv.ReadOptions(column_names=names))
-    return shared.pair_totals(ds.dataset(folder, schema=schema, format=shape).to_table())
+    return pair_totals(ds.dataset(folder, schema=schema, format=shape).to_table())
 
 
 def _python() -> str:

@@ -20,7 +20,7 @@ from actors.hosting.inline import InlineHost
 from joins.batch import Schema
 from joins.queries.parser import parse_query
 from scenarios.config import MAX_SEED, build_network
-from scenarios.engines.shared_streams import write_segments
+from scenarios.engines import write_segments
 from scenarios.plan import Plan, make_parameters
 from scenarios.run import InlineHosting, Report, execute
 from scenarios.run_directory import clear_results

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from scenarios.engines import EngineResult
 from scenarios.engines.comparison import ENGINES
-from scenarios.engines.engine import EngineResult
 from scenarios.engines.flink_engine import PYTHON_VARIABLE
 from scenarios.process_pool import run_alone
 from spark_bridge.engines import EngineFailed, Totals

@@ -14,9 +14,8 @@ from actors.feed import Feed, StreamFile
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios.engines import shared_streams
+from scenarios.engines import EngineResult, embedded_engines, read_whole
 from scenarios.engines.embedded_engines import DuckDB, Polars
-from scenarios.engines.engine import EngineResult
 from spark_bridge.engines import Totals
 from tests.spark_bridge.sql.test_sql_oracle import QUERIES, stream
 
@@ -49,7 +48,7 @@ def test_without_its_window_a_join_compares_all_tuples(
     )
     rng = np.random.default_rng(5)
     files = tuple(stream(rng).write(name, tmp_path / name, 1000) for name in query.streams)
-    stored, probing = (shared_streams.read_whole(file) for file in files)
+    stored, probing = (read_whole(file) for file in files)
     match, probe = np.nonzero(
         (stored.fields["x"][:, None] < probing.fields["x"])
         & (stored.fields["y"][:, None] > probing.fields["y"])
@@ -70,7 +69,7 @@ def test_an_answer_is_checked_when_the_clock_has_stopped(
         time.sleep(0.2)
         return Totals(7, 7)
 
-    monkeypatch.setattr(shared_streams, "pair_totals", check)
+    monkeypatch.setattr(embedded_engines, "pair_totals", check)
     query = parse_query(QUERIES[0])
     files = [stream(np.random.default_rng(1)).write("T", tmp_path / "T", 1000)]
     began_s = time.perf_counter()

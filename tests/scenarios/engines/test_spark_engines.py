@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scenarios.engines.spark_engines import SparkNative
+from scenarios.engines.host_engines import SparkNative
 from spark_bridge.engines import EngineFailed
 
 
