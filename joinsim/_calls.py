@@ -26,7 +26,7 @@ from topologies.topology import SinkPlace
 
 if TYPE_CHECKING:
     from joinsim._outcomes import Advice, EngineComparison, StudyRun
-    from scenarios.planning.planner import Proposal
+    from scenarios.planner import Proposal
 
 
 def run(
@@ -310,7 +310,7 @@ def sweep(
         Dotted names, see `scenarios.measures`; by default throughput, latency and bytes.
     find
         ``"sustainable"``: find at each point the highest rate at which queues do not grow, see
-        `scenarios.sustainable`.
+        `scenarios.measures.is_sustained`.
     scale
         Of a scenario.
     time, arrival

@@ -45,11 +45,8 @@ from topologies.quantities import Duration
 # a quarter of a second.
 if TYPE_CHECKING:
     from scenarios.plan import Prepare
-    from scenarios.planning.planner import Planner, Proposal
+    from scenarios.planner import Proposal
     from scenarios.study.study import Point, Study
-
-PLANNED = ("semijoin", "ibwj")
-"""Topologies that plan; the first plans a query that comes without a topology."""
 
 _SHARED = RunConfig.model_fields.keys() - {"topology", "parameters"}
 """Keys of what systems that are compared have in common."""
@@ -445,11 +442,18 @@ class Scenario:
         ConfigError
             The system has nothing to plan.
         """
+        from scenarios.planner import PLANNERS
+
         self._check_query("plan for")
         config = self.config
         if config.topology == AUTO:
-            return self.with_settings({"topology": PLANNED[0]}).plan(simulate=simulate, out=out)
-        planner = _planner(config.topology)
+            first = next(iter(PLANNERS))
+            return self.with_settings({"topology": first}).plan(simulate=simulate, out=out)
+        if config.topology not in PLANNERS:
+            raise ConfigError(
+                f"{config.topology} has nothing to plan; the topology can be {', '.join(PLANNERS)}"
+            )
+        planner = PLANNERS[config.topology]
         chosen = self.with_settings(planner.left_to_it(config.parameters))
         plan = chosen.prepare()
         proposal = planner.propose(plan)
@@ -692,18 +696,6 @@ def _query_options(config: RunConfig) -> list[str]:
         words += ["--time", f"{name}={stream.time}"] if stream.time else []
         words += ["--arrival", f"{name}={stream.arrival}"] if stream.arrival else []
     return words
-
-
-def _planner(topology: str) -> Planner:
-    """Return what plans for *topology*. Raise :exc:`ConfigError` where it has nothing to plan."""
-    from scenarios.planning.semijoin_planner import SemijoinPlanner
-    from scenarios.planning.window_join_planner import WindowJoinPlanner
-
-    if topology not in PLANNED:
-        raise ConfigError(
-            f"{topology} has nothing to plan; the topology can be {', '.join(PLANNED)}"
-        )
-    return SemijoinPlanner() if topology == "semijoin" else WindowJoinPlanner()
 
 
 def _read_every(value: str | int) -> int:

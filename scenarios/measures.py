@@ -44,10 +44,13 @@ PO-Join PEs learn what has expired.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from math import ceil
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, sqrt
+from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,12 +58,13 @@ import pyarrow.parquet as pq
 
 from actors.result_files import summary_path
 from actors.source import NS_PER_S
+from netsim.network import link_between
 from scenarios.config import build_network
-from scenarios.planning.planner import measured_cost
 from scenarios.report.run_analysis import split_by_stream
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
 from scenarios.run_json import summary
+from topologies.actor_graph import ActorGraph
 
 Parts = Mapping[str, Sequence[str]]
 """Name to the operators, or the single PEs, that a part of the system consists of."""
@@ -73,6 +77,7 @@ _RESULT_COLUMNS = ["probe_id", "sender", "count", "latency_ns"]
 _COLUMNS = [
     "sender", "receiver", "rows", "first", "last", "sent_ns", "arrived_ns", "started_ns", "done_ns"
 ]  # fmt: skip
+_COST_COLUMNS = ["sender", "receiver", "nbytes", "sent_ns", "started_ns", "done_ns"]
 
 
 def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
@@ -230,6 +235,81 @@ def _names(column: pa.ChunkedArray) -> np.ndarray:
     return np.array(column.to_pylist(), dtype=object)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeasuredPlan:
+    """What went between sites, bytes, and the total execution time, seconds.
+
+    The execution time is that of all processing and all transmissions, added up as if nothing
+    overlapped (section 5.1 of the stream semijoin paper); a transmission takes its link's latency,
+    and its size over the bandwidth.
+    """
+
+    nbytes: float
+    seconds: float
+
+
+def measured_cost(
+    trace_path: Path, graph: ActorGraph, network: nx.Graph, roles: Collection[str]
+) -> MeasuredPlan:
+    """Return what the actors of *roles* did, and sent to each other over *network*."""
+    everything = np.array([0, np.iinfo(np.int64).max])
+    (measured,) = measured_costs(trace_path, graph, network, roles, everything)
+    return measured
+
+
+def measured_costs(
+    trace_path: Path,
+    graph: ActorGraph,
+    network: nx.Graph,
+    roles: Collection[str],
+    edges_ns: np.ndarray,
+) -> list[MeasuredPlan]:
+    """Return what the actors of *roles* did, and sent to each other over *network*, by time.
+
+    *edges_ns* are virtual times, int64, ascending: between each two of them goes what is due to
+    messages that were sent from the first on and before the second.
+    """
+    actors = [name for name, role in graph.roles.items() if role in roles]
+    trace = pq.read_table(trace_path, columns=_COST_COLUMNS)
+    span = np.searchsorted(edges_ns, trace["sent_ns"].to_numpy(), "right") - 1
+    sender, receiver = (_places(trace[name], actors) for name in ("sender", "receiver"))
+    sites = list(dict.fromkeys(graph.placement[name] for name in actors))
+    place = {name: at for at, name in enumerate(sites)}
+    site = np.array([place[graph.placement[name]] for name in actors], np.int64)
+    within = (span >= 0) & (span < len(edges_ns) - 1)
+    crosses = within & (sender >= 0) & (receiver >= 0) & (site[sender] != site[receiver])
+    # Of the pairs of sites that occur: of thousands of sites, few of all pairs do.
+    ends, pair = np.unique(
+        site[sender[crosses]] * len(sites) + site[receiver[crosses]], return_inverse=True
+    )
+    links = [
+        link_between(network, sites[end // len(sites)], sites[end % len(sites)])
+        for end in ends.tolist()
+    ]
+    latency_s = np.array([link.latency.mean_ns / 1e9 for link in links if link])
+    byte_s = 8 / np.array([link.bandwidth_bps for link in links if link], np.float64)
+    sent = trace["nbytes"].to_numpy()[crosses]
+    served = within & (receiver >= 0)
+    served_ns = (trace["done_ns"].to_numpy() - trace["started_ns"].to_numpy())[served]
+    measured = []
+    for number in range(len(edges_ns) - 1):
+        mine = span[crosses] == number
+        transmissions_s = latency_s[pair[mine]].sum() + (sent[mine] * byte_s[pair[mine]]).sum()
+        processing_s = float(served_ns[span[served] == number].sum()) / NS_PER_S
+        measured.append(
+            MeasuredPlan(
+                nbytes=float(sent[mine].sum()), seconds=float(transmissions_s) + processing_s
+            )
+        )
+    return measured
+
+
+def _places(names: pa.ChunkedArray, actors: list[str]) -> np.ndarray:
+    """Return for each name its place among *actors*; -1 for others."""
+    place = {name: at for at, name in enumerate(actors)}
+    return np.array([place.get(name, -1) for name in names.to_pylist()], np.int64)
+
+
 # How long merges took, from the mutable component into the immutable one.
 #
 # A merge begins when a predicate PE starts on the message that fills its epoch, and ends when the
@@ -352,3 +432,86 @@ def window_lag(trace: pa.Table, roles: Mapping[str, str]) -> float | None:
         lags.append(np.maximum(last[rows][counted] - known[counted], 0))
     every = np.concatenate([np.empty(0, np.int64), *lags])
     return float(every.mean()) if len(every) else None
+
+
+# The highest rate that a system sustains: at which its queues do not grow.
+#
+# Karimov et al. (Benchmarking Distributed Stream Data Processing Systems, ICDE 2018) define
+# sustainable throughput as the highest load of events that a system can handle without prolonged
+# back-pressure, that is without a continuously increasing event-time latency.
+#
+# The criterion here: an arrival is behind by the time from when it came into being until all that
+# anything received about it, and about what came before, was done (`Pace`); that is what waits in
+# all queues, the source's included. A rate is sustained if, from the third quarter of a run's
+# arrivals to the fourth, the mean of that time grows by at most `GROWTH` of the time that passed
+# from one quarter to the next. A system of capacity c that is fed at a rate r above it falls behind
+# by r / c - 1 of the time, so rates up to 1 % above the capacity pass. The first half fills windows
+# and caches and is not judged; means over quarters keep what comes and goes, as a merge, from
+# counting as growth.
+
+GROWTH = 0.01
+"""Nanoseconds by which a run may fall behind in one, and count as keeping up."""
+PRECISION = 0.02
+"""A search ends when the lowest rate that is not sustained is at most so much above the highest
+that is."""
+
+_SAMPLES = 256
+"""Arrivals of a quarter that are looked at."""
+_HEADROOM = 2.0
+"""A first rate too high, over what a run did without a rate."""
+_RATE_MAX = 2**40
+
+
+def growth(pace: Pace, tuples: int, rate_tps: int) -> float:
+    """Return the nanoseconds by which a run fell further behind in each one, half of it over."""
+    third, fourth = (
+        np.linspace(first * tuples, (first + 0.25) * tuples, _SAMPLES) for first in (0.5, 0.75)
+    )
+    behind = [pace.done_ns(part) - part * (NS_PER_S / rate_tps) for part in (third, fourth)]
+    passed_ns = tuples / 4 * NS_PER_S / rate_tps
+    return float(behind[1].mean() - behind[0].mean()) / passed_ns
+
+
+def is_sustained(report: Report) -> bool:
+    """Return whether a finished run, which had a rate, kept up with it."""
+    rate = report.plan.config.feeding.rate_tps
+    assert rate is not None
+    return growth(_pace(report), report.outcome.tuples, rate) <= GROWTH
+
+
+def saturated_tps(report: Report) -> float:
+    """Return the tuples a second that a run without a rate did in its second half."""
+    tuples = report.outcome.tuples
+    return _pace(report).tps(tuples // 2, tuples) or 1.0
+
+
+def _pace(report: Report) -> Pace:
+    columns = ["receiver", "last", "done_ns"]
+    trace = pq.read_table(report.directory / TRACE, columns=columns)
+    return Pace(trace, report.plan.graph().roles)
+
+
+def highest_sustained(sustains: Callable[[int], bool], guess_tps: float) -> int:
+    """Return the highest rate that *sustains* is true of, to `PRECISION`; 0 if it is of none.
+
+    *guess_tps* is where the search begins: it looks for a rate on either side, and then halves
+    the ratio between the two.
+    """
+    low, high = 0, max(2, round(guess_tps * _HEADROOM))
+    while high < _RATE_MAX and sustains(high):
+        low, high = high, round(high * _HEADROOM)
+    while not low:
+        below = int(high / _HEADROOM)
+        if below < 1:
+            return 0
+        if sustains(below):
+            low = below
+        else:
+            high = below
+    while high > max(low + 1, low * (1 + PRECISION)):
+        middle = min(high - 1, max(low + 1, round(sqrt(low * high))))
+        if sustains(middle):
+            low = middle
+        else:
+            high = middle
+    return low

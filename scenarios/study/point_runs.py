@@ -23,7 +23,14 @@ from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine_record import free_memory_bytes
 from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
-from scenarios.measures import Parts, look_up, record
+from scenarios.measures import (
+    Parts,
+    highest_sustained,
+    is_sustained,
+    look_up,
+    record,
+    saturated_tps,
+)
 from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.process_pool import process_pool
 from scenarios.run import Report, execute
@@ -32,7 +39,6 @@ from scenarios.scenario_files import ConfigError, change
 from scenarios.study.findings import Findings, digest_inputs, digest_runs
 from scenarios.study.study import Point, Study, kernel_clock
 from scenarios.surveys import take_survey
-from scenarios.sustainable import highest_sustained, is_sustained, saturated_tps
 from scenarios.sweep import SUSTAINABLE
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream

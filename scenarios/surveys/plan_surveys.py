@@ -36,7 +36,7 @@ from joins.semijoins.one_way_join import OneWayJoin
 from netsim.cost import CostProfile
 from netsim.network import Latency, Link, full_mesh
 from scenarios.graph_run import run_inline
-from scenarios.planning.planner import MeasuredPlan, measured_costs
+from scenarios.measures import MeasuredPlan, measured_costs
 from scenarios.run_directory import TRACE
 from scenarios.surveys.survey import LONGER_PERCENT, PlanningSpeedSurvey, PlanSurvey, Surveyed
 from topologies.semijoin import Semijoin, SemijoinParameters

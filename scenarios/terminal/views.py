@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from scenarios.calibration.fit import Calibrated
     from scenarios.calibration.live_runs import LivePrediction
     from scenarios.engines.comparison import EngineComparison
-    from scenarios.planning.planner import Proposal
+    from scenarios.planner import Proposal
     from scenarios.study.findings import Findings
     from scenarios.study.reproduction import Reproduction
     from scenarios.study.study import Study
