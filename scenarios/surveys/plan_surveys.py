@@ -38,7 +38,7 @@ from netsim.network import Latency, Link, full_mesh
 from scenarios.graph_run import run_inline
 from scenarios.measures import MeasuredPlan, measured_costs
 from scenarios.run_directory import TRACE
-from scenarios.surveys.survey import LONGER_PERCENT, PlanningSpeedSurvey, PlanSurvey, Surveyed
+from scenarios.surveys import LONGER_PERCENT, PlanningSpeedSurvey, PlanSurvey, Surveyed
 from topologies.semijoin import Semijoin, SemijoinParameters
 from topologies.semijoins.costing import Costing, estimate_plan
 from topologies.semijoins.join_statistics import (

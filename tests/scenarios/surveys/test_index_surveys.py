@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from netsim.cost import load_profile
-from scenarios.surveys import take_survey
-from scenarios.surveys.survey import (
+from scenarios.study.point_runs import take_survey
+from scenarios.surveys import (
     IndexStepsSurvey,
     InsertSpreadSurvey,
     MemoryTrafficSurvey,

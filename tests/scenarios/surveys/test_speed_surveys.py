@@ -1,10 +1,12 @@
-"""The measured window join, drifting values too: what it joins, and that a wrong join is seen.
+"""The measured subwindow, segment and window join: what they answer, and that errors are seen.
 
-Never how fast it is.
+Never how fast they are.
 """
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -12,22 +14,116 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from joins.indexes.immutable.po_join import PoJoinSegment
 from joins.indexes.index import decode
+from joins.indexes.panjoin.subwindow import STRUCTURES
+from joins.indexes.structures import SEGMENTS
 from joins.window_join.registry import INDEXES, IndexName, Making
 from joins.window_join.window_join import WindowJoin
 from netsim.cost import load_profile
 from scenarios import scenario_files
 from scenarios.calibration.window_workload import WindowWorkload, expected_matches
 from scenarios.scenario_files import ConfigError
-from scenarios.surveys import take_survey, window_join_speed
-from scenarios.surveys.survey import DriftSpeedSurvey, Surveyed, WindowJoinSpeedSurvey
+from scenarios.study.point_runs import take_survey
+from scenarios.surveys import (
+    DriftSpeedSurvey,
+    SegmentSpeedSurvey,
+    SubwindowSpeedSurvey,
+    Surveyed,
+    WindowJoinSpeedSurvey,
+    speed_surveys,
+)
+
+KINDS = (*STRUCTURES, "b_plus_tree")
+
+
+def take(**keys: Any) -> Surveyed:
+    small = {"tuples": 4096, "partitions": 32, "batch": 1024, "passes": 1, "probes": 512}
+    survey = SubwindowSpeedSurvey.model_validate(small | keys)
+    return take_survey(survey, seed=1, profile=load_profile())
+
+
+@pytest.mark.parametrize("structure", KINDS)
+def test_insertion_stores_every_tuple(structure: str) -> None:
+    found = take(structure=structure)
+    assert found.passed
+    assert found.record["tuples"] == 4096
+    assert found.record["tuples_s"]["least"] > 0
+
+
+@pytest.mark.parametrize("structure", KINDS)
+@pytest.mark.parametrize("join", ["band", "equi"])
+@pytest.mark.parametrize("selectivity", [1, 16])
+def test_a_probe_has_as_many_matches_as_asked_for(
+    structure: str, join: str, selectivity: int
+) -> None:
+    found = take(structure=structure, join=join, selectivity=selectivity)
+    assert found.passed
+    assert found.record["match_rate"] == pytest.approx(selectivity, rel=0.2)
+
+
+def test_a_structure_that_loses_tuples_fails_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = speed_surveys._fill
+
+    def fill_half(survey: SubwindowSpeedSurvey) -> Any:
+        return right(survey.model_copy(update={"tuples": survey.tuples // 2}))
+
+    monkeypatch.setattr(speed_surveys, "_fill", fill_half)
+    speed_surveys._filled.cache_clear()
+    assert not take().passed
+    assert not take(selectivity=16).passed
+    speed_surveys._filled.cache_clear()
+
+
+def test_one_subwindow_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: weakref.WeakSet[Any] = weakref.WeakSet()
+    make = speed_surveys._make_subwindow
+
+    def make_next(survey: SubwindowSpeedSurvey) -> Any:
+        gc.collect()
+        assert not made
+        made.add(full := make(survey))
+        return full
+
+    monkeypatch.setattr(speed_surveys, "_make_subwindow", make_next)
+    assert take(passes=3).passed
+
+
+def test_more_partitions_than_tuples_are_refused() -> None:
+    with pytest.raises(ValidationError, match="partitions = 8192: at most 4096, the tuples"):
+        take(partitions=8192)
+
+
+def take_segment(**keys: Any) -> Surveyed:
+    survey = SegmentSpeedSurvey.model_validate({"tuples": 2000, "probes": 150, "passes": 1} | keys)
+    return take_survey(survey, seed=1, profile=load_profile())
+
+
+@pytest.mark.parametrize("structure", list(SEGMENTS))
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_a_probe_has_the_share_of_matches_asked_for(structure: str, share: float) -> None:
+    found = take_segment(structure=structure, match_share=share)
+    assert found.passed
+    assert found.record["match_rate"] == pytest.approx(2000 * share, rel=0.25)
+    assert found.record["clock"] == "processor time"
+
+
+def test_a_segment_that_loses_a_match_fails_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = PoJoinSegment.probe
+
+    def forgetful(self: PoJoinSegment, *args: Any, **options: Any) -> Any:
+        found = right(self, *args, **options)
+        return replace(found, count=found.count - 1)
+
+    monkeypatch.setattr(PoJoinSegment, "probe", forgetful)
+    assert not take_segment().passed
 
 
 def survey_of(**keys: Any) -> WindowJoinSpeedSurvey:
     return WindowJoinSpeedSurvey.model_validate({"window_bits": 7, "passes": 1} | keys)
 
 
-def take(**keys: Any) -> Surveyed:
+def take_join(**keys: Any) -> Surveyed:
     return take_survey(survey_of(**keys), seed=1, profile=load_profile())
 
 
@@ -41,7 +137,9 @@ def test_every_index_of_the_registry_can_be_measured() -> None:
 @pytest.fixture(scope="module")
 def matches() -> dict[str, int]:
     """Return how many matches each index finds in the same arrivals."""
-    return {name: take(index=name).record["matches"] for name in INDEXES if name != "nested_loop"}
+    return {
+        name: take_join(index=name).record["matches"] for name in INDEXES if name != "nested_loop"
+    }
 
 
 def test_all_indexes_find_the_same_matches(matches: dict[str, int]) -> None:
@@ -60,8 +158,8 @@ def test_as_many_tuples_are_looked_up_together_as_is_set(
     index: str, memory: str, lookup_rows: int, matches: dict[str, int]
 ) -> None:
     keys = {"index": index, "lookup_rows": lookup_rows}
-    assert len(getattr(window_join_speed.make_join(survey_of(**keys)), memory)) == lookup_rows
-    assert take(**keys).record["matches"] == matches[index]
+    assert len(getattr(speed_surveys.make_join(survey_of(**keys)), memory)) == lookup_rows
+    assert take_join(**keys).record["matches"] == matches[index]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +179,7 @@ def test_as_many_tuples_are_looked_up_together_as_is_set(
 )
 def test_a_tuple_has_as_many_matches_as_asked_for(keys: dict[str, Any]) -> None:
     """A tuple of R that sees the smaller window of S has fewer, and there are nine in ten."""
-    found = take(**keys)
+    found = take_join(**keys)
     assert found.passed
     wanted = keys.get("match_rate", 2.0)
     if keys.get("other_bits"):  # tuples of S see a quarter of the larger window
@@ -93,7 +191,7 @@ def test_a_tuple_has_as_many_matches_as_asked_for(keys: dict[str, Any]) -> None:
     ("threads", "clock"), [(0, "processor time"), (1, "wall time"), (2, "wall time")]
 )
 def test_the_record_says_what_was_run(threads: int, clock: str) -> None:
-    record = take(threads=threads, passes=2).record
+    record = take_join(threads=threads, passes=2).record
     assert (record["clock"], record["threads"]) == (clock, max(1, threads))
     assert (record["window"], record["passes"]) == (128, 2)
     rates = record["tuples_s"]
@@ -114,9 +212,9 @@ class Forgetful:
 
 
 def test_a_join_that_loses_a_match_fails_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = window_join_speed.make_join
-    monkeypatch.setattr(window_join_speed, "make_join", lambda survey: Forgetful(right(survey)))
-    assert not take().passed
+    right = speed_surveys.make_join
+    monkeypatch.setattr(speed_surveys, "make_join", lambda survey: Forgetful(right(survey)))
+    assert not take_join().passed
 
 
 @pytest.mark.parametrize(
@@ -195,7 +293,8 @@ def test_values_drift_in_the_second_phase_alone() -> None:
     survey = DriftSpeedSurvey(window_bits=10, shift=100.0)
     begins = [window << survey.window_bits for window in (0, 3, 4, 9, 13, 14, 19)]
     keys = [
-        window_join_speed._rows(survey, at, at + (1 << survey.window_bits)).key for at in begins
+        speed_surveys._drifting_rows(survey, at, at + (1 << survey.window_bits)).key
+        for at in begins
     ]
     means = [float(decode(key, "float64").mean()) for key in keys]
     assert means[:2] == pytest.approx([0, 0], abs=0.2)

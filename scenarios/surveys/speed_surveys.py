@@ -1,0 +1,423 @@
+"""How many tuples a second structures and window joins take on this machine, by its clock.
+
+A subwindow of PanJoin (its Figures 10 to 13): insertion fills an empty one by sorted batches.
+Probing asks a full one for the values in a range: a BI-Sort answers with records, the other
+structures list their matches. The numbers of matches are compared with numpy's.
+
+A segment of SPO-Join (Figures 7 to 9) is one slide's tuples in an immutable structure, what one
+PO-Join PE has of a window. Tuples of Q3's kind probe it, a hundred at a time as a PE gets them,
+with two inequalities that hold together for a chosen share of all pairs. Counts are compared with
+numpy's.
+
+A window join (PIM-Tree, Figures 8 to 13): the kernels run over full windows, one batch after the
+other, and nothing else is timed: processor time where one thread works, wall time where several
+share the index. A pass is as many arrivals as replace both windows, so that whatever is merged,
+archived or rebuilt comes round in each.
+
+While values drift (Figure 13b), tuples are timed window by window. It is a self join in three
+phases: the mean of the values is fixed, moves steadily over ten windows, and is fixed again. The
+phases last 4, 10 and 6 windows; the paper's (section 5) 4, 10 and 4.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from statistics import median
+
+import numpy as np
+
+from joins.hashing import mix
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
+from joins.indexes.panjoin.bi_sort import BiSort
+from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape, probe_subwindows
+from joins.indexes.structures import SEGMENTS
+from joins.machine.memory import keep_freed_memory
+from joins.window_join.registry import Making
+from joins.window_join.rows import KernelRows
+from joins.window_join.shared_join import THREAD_TASK_ROWS
+from joins.window_join.window_join import WindowJoin
+from scenarios.calibration.window_workload import (
+    Matches,
+    WindowWorkload,
+    band_join,
+    expected_matches,
+    timed_batches,
+)
+from scenarios.surveys import (
+    DriftSpeedSurvey,
+    SegmentSpeedSurvey,
+    SubwindowSpeedSurvey,
+    Surveyed,
+    WindowJoinSpeedSurvey,
+    timed_record,
+)
+from scenarios.synthetic import DISTRIBUTIONS, drifting, opposed
+
+_INT = ("int64",)
+_KEY_RANGE = 1 << 30
+_SIGMA = 1.25
+_LEAST_PROBES = 256
+_KEYS_SEED, _PROBES_SEED = 13, 31
+_BATCH = 100
+_MEAN, _DEVIATION = 10.0, 3.0
+_DISTANCE_SEED, _FARE_SEED = 1, 2
+
+_MADE_ROWS = 65_536
+"""Arrivals that are made at once, in whole batches."""
+_LEAST_TUPLES = 1 << 18
+"""Of a pass: fewer take too little time to measure."""
+_NESTED_LOOP_PAIRS = 2e9
+"""Most pairs that a nested loop compares in a pass, which is then shorter."""
+_CHECKED = 8_192
+"""The last tuples, whose matches are compared with numpy's."""
+_COMPILING = 1 << 6
+BEFORE, DRIFTING, WINDOWS = 4, 10, 20
+"""Windows of tuples before the drift, while it lasts, and in all."""
+_MATCH_RATE = 2
+_COMPILING_BITS = 6
+
+
+def take_subwindow_speed(survey: SubwindowSpeedSurvey) -> Surveyed:
+    """Fill the subwindow in each pass, or fill it once and probe it in each."""
+    if survey.selectivity is None:
+        fills = [_time_fill(survey) for _ in range(survey.passes + 1)]
+        # The first pass compiles.
+        return Surveyed(
+            record=timed_record(survey.tuples, [seconds for _, seconds in fills[1:]]),
+            checked=f"{survey.tuples:,} tuples are stored",
+            passed=all(stored == survey.tuples for stored, _ in fills),
+        )
+    probing = _Probing(survey, survey.selectivity)
+    passes = [probing.probe() for _ in range(survey.passes + 1)]
+    record = timed_record(probing.count, [seconds for _, seconds in passes[1:]])
+    record["match_rate"] = probing.right / probing.count
+    return Surveyed(
+        record=record,
+        checked="as many matches as numpy finds in the sorted values",
+        passed=all(found == probing.right for found, _ in passes),
+    )
+
+
+def _subwindow_keys(survey: SubwindowSpeedSurvey) -> np.ndarray:
+    distinct = _KEY_RANGE
+    if survey.join == "equi" and survey.selectivity is not None:
+        distinct = max(1, survey.tuples // survey.selectivity)
+    return np.random.default_rng(_KEYS_SEED).integers(0, distinct, survey.tuples)
+
+
+def _time_fill(survey: SubwindowSpeedSurvey) -> tuple[int, float]:
+    """Return how many tuples are stored, and the seconds that took; keep nothing of it."""
+    full, seconds = _fill(survey)
+    return len(full), seconds
+
+
+def _fill(survey: SubwindowSpeedSurvey) -> tuple[Subwindow | BPlusTree, float]:
+    """Return a full subwindow, or tree, and the seconds that insertion took."""
+    keys, seconds = _subwindow_keys(survey), 0.0
+    full = _make_subwindow(survey)
+    for first in range(0, survey.tuples, survey.batch):
+        batch = keys[first : first + survey.batch]
+        order = np.argsort(batch)
+        values, positions = batch[order], order + first
+        started = time.thread_time()
+        if isinstance(full, BPlusTree):
+            full.insert(values, positions)
+        else:
+            full.insert([values], positions)
+        seconds += time.thread_time() - started
+    return full, seconds
+
+
+def _make_subwindow(survey: SubwindowSpeedSurvey) -> Subwindow | BPlusTree:
+    if survey.structure == "b_plus_tree":
+        return BPlusTree()
+    shape = SubwindowShape(
+        dtypes=_INT,
+        capacity=survey.tuples,
+        partitions=survey.partitions,
+        sigma=_SIGMA,
+        buffer=survey.buffer,
+    )
+    return Subwindow(shape, survey.structure, first=0)
+
+
+@lru_cache(maxsize=1)
+def _filled(survey: SubwindowSpeedSurvey) -> Subwindow | BPlusTree:
+    full = _fill(survey)[0]
+    if isinstance(full, Subwindow):
+        full.seal()
+    return full
+
+
+class _Probing:
+    """A full subwindow, the ranges that are looked for, and how many matches they have.
+
+    Attributes
+    ----------
+    count, right
+        Tuples that probe, and their matches by numpy.
+    """
+
+    def __init__(self, survey: SubwindowSpeedSurvey, selectivity: int) -> None:
+        self._full = _filled(survey.model_copy(update={"batch": survey.tuples, "passes": 1}))
+        ordered = np.sort(_subwindow_keys(survey))
+        lists = survey.structure != "bi_sort"
+        self.count = max(_LEAST_PROBES, survey.probes // (selectivity if lists else 1))
+        rng = np.random.default_rng(_PROBES_SEED)
+        values = np.sort(rng.integers(0, ordered[-1] + 1, self.count))
+        # A band of so many values of 2^30; a single one of as few as make each so frequent.
+        reach = selectivity * _KEY_RANGE // (2 * survey.tuples) if survey.join == "band" else 0
+        self._low, self._high = values - reach, values + reach
+        begin = np.searchsorted(ordered, self._low, "left")
+        self.right = int((np.searchsorted(ordered, self._high, "right") - begin).sum())
+        self._probes: EncodedRanges = encode_ranges(
+            Ranges([self._low], [self._high], [False]), _INT
+        )
+
+    def probe(self) -> tuple[int, float]:
+        """Return how many matches are found, and the seconds that took."""
+        answer = self._answer()
+        started = time.thread_time()
+        found = answer()
+        return found, time.thread_time() - started
+
+    def _answer(self) -> Callable[[], int]:
+        full, probes = self._full, self._probes
+        if isinstance(full, BPlusTree):
+            return lambda: int(full.probe(self._low, self._high, enumerate=True).count.sum())
+        if isinstance(full.structure, BiSort):
+            return lambda: full.bi_sort.find_records(probes)[0].lengths
+        return lambda: int(probe_subwindows([full], probes, enumerate=True).count.sum())
+
+
+def take_segment_speed(survey: SegmentSpeedSurvey) -> Surveyed:
+    """Seal the segment, and probe it in each pass."""
+    distance, fare = _segment_columns(survey.tuples + survey.probes, survey.match_share)
+    stored = [distance[: survey.tuples], fare[: survey.tuples]]
+    probing = distance[survey.tuples :], fare[survey.tuples :]
+    segment = SEGMENTS[survey.structure].from_columns(stored)
+    batches = [
+        _segment_ranges(probing[0][begin : begin + _BATCH], probing[1][begin : begin + _BATCH])
+        for begin in range(0, survey.probes, _BATCH)
+    ]
+    seconds, counts = [], []
+    for _ in range(survey.passes + 1):
+        started = time.thread_time()
+        found = [segment.probe(ranges) for ranges in batches]
+        seconds.append(time.thread_time() - started)
+        counts.append(np.concatenate([one.count for one in found]))
+    right = np.array(
+        [
+            np.count_nonzero((stored[0] < one) & (stored[1] > other))
+            for one, other in zip(*probing, strict=True)
+        ]
+    )
+    record = timed_record(survey.probes, seconds[1:])  # the first pass compiled
+    record["match_rate"] = float(right.mean())
+    return Surveyed(
+        record=record,
+        checked="every tuple has the matches that a scan finds",
+        passed=all(np.array_equal(count, right) for count in counts),
+    )
+
+
+def _segment_columns(tuples: int, match_share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return distance and fare, such that a share of all pairs matches."""
+    i = np.arange(tuples)
+    distance, bits = (mix((seed << 48) ^ i) for seed in (_DISTANCE_SEED, _FARE_SEED))
+    distance = DISTRIBUTIONS["normal"](distance, _MEAN, _DEVIATION)
+    return distance, opposed((distance - _MEAN) / _DEVIATION, bits, match_share)
+
+
+def _segment_ranges(distance: np.ndarray, fare: np.ndarray) -> Ranges:
+    """Return the ranges of stored tuples with a smaller distance and a higher fare."""
+    endless = np.full(len(distance), np.inf)
+    return Ranges(
+        [-endless, np.nextafter(fare, np.inf)], [np.nextafter(distance, -np.inf), endless]
+    )
+
+
+def take_window_join_speed(survey: WindowJoinSpeedSurvey) -> Surveyed:
+    """Fill the windows, replace them once, and time each pass; check the last tuples' matches."""
+    keep_freed_memory()
+    workload, tuples = survey.workload, _pass_tuples(survey)
+    small = WindowWorkload(
+        windows=(_COMPILING, _COMPILING), self_join=workload.self_join, values=workload.values
+    )
+    _window_stream(survey, small).advance(4 * _COMPILING, timed=False)  # the first ones compile
+    stream = _window_stream(survey, workload)
+    stream.fill(workload.arrivals)
+    stream.advance(min(tuples, workload.arrivals), timed=False)  # memory is not new after that
+    passes = [stream.advance(tuples, timed=True) for _ in range(survey.passes)]
+    record = timed_record(tuples, passes, threads=survey.threads) | {
+        "match_rate": stream.matches / (survey.passes * tuples),
+        "matches": stream.matches,
+        "window": max(workload.windows),
+    }
+    if survey.threads:
+        at_once = survey.threads * (survey.task_rows or THREAD_TASK_ROWS)
+        record["task_us"] = {"median": at_once * record["tuple_ns"]["median"] / 1e3}
+    expected = workload.expected(stream.at - _CHECKED, stream.at)
+    return Surveyed(
+        record=record,
+        checked=f"the last {_CHECKED:,} tuples' matches are those that numpy finds",
+        passed=all(map(np.array_equal, stream.last_matches, expected)),
+    )
+
+
+def _pass_tuples(survey: WindowJoinSpeedSurvey) -> int:
+    workload = survey.workload
+    tuples = max(_LEAST_TUPLES, workload.arrivals)
+    if survey.index == "nested_loop":
+        tuples = min(tuples, max(_CHECKED, int(_NESTED_LOOP_PAIRS / max(workload.windows))))
+    return tuples
+
+
+def _window_stream(survey: WindowJoinSpeedSurvey, workload: WindowWorkload) -> Stream:
+    return Stream(
+        make_join(survey),
+        workload.rows,
+        batch_rows=survey.batch_rows,
+        threads=survey.threads,
+        remember=_CHECKED,
+    )
+
+
+class Stream:
+    """A join, and how far its streams have come.
+
+    Attributes
+    ----------
+    at
+        Arrivals until now.
+    matches
+        Of the tuples that were timed.
+    """
+
+    def __init__(
+        self,
+        join: WindowJoin,
+        rows: Callable[[int, int], KernelRows],
+        *,
+        batch_rows: int,
+        threads: int,
+        remember: int,
+    ) -> None:
+        """Begin with empty windows.
+
+        *rows* returns the arrivals from one on and before another. Of the last *remember* of an
+        `advance` the matches are stored. The clock is wall time where *threads* share the index.
+        """
+        self.at = self.matches = 0
+        self._join, self._rows, self._batch_rows = join, rows, batch_rows
+        self._made_rows = max(1, _MADE_ROWS // batch_rows) * batch_rows
+        self._clock = time.perf_counter if threads else time.thread_time
+        self._remember = remember
+        # Every batch is full but the last one of an `advance`, which has at least as many tuples.
+        self._found: deque[Matches] = deque(maxlen=remember // batch_rows + 2)
+
+    def fill(self, tuples: int) -> None:
+        """Fill the windows with *tuples* that see nothing: a nested loop would never end."""
+        for rows in self._next(tuples):
+            self._join.join(rows._replace(stop=rows.start))
+
+    def advance(self, tuples: int, *, timed: bool) -> float:
+        """Join the next *tuples*, and return the seconds that it took."""
+        seconds = 0.0
+        for rows in self._next(tuples):
+            for found, took_s in timed_batches(self._join, rows, self._batch_rows, self._clock):
+                seconds += took_s
+                if timed:
+                    self.matches += int(found.count.sum())
+                    self._found.append((found.count, found.fingerprint))
+        return seconds
+
+    @property
+    def last_matches(self) -> Matches:
+        """The matches of the last tuples that were timed, so many as are stored."""
+        count, fingerprint = map(np.concatenate, zip(*self._found, strict=True))
+        return count[-self._remember :], fingerprint[-self._remember :]
+
+    def _next(self, tuples: int) -> Iterator[KernelRows]:
+        """Yield the next *tuples*, made some batches at a time."""
+        end = self.at + tuples
+        while self.at < end:
+            begin, self.at = self.at, min(self.at + self._made_rows, end)
+            yield self._rows(begin, self.at)
+
+
+def make_join(survey: WindowJoinSpeedSurvey) -> WindowJoin:
+    """Return the join, nothing in its windows; several threads are real ones."""
+    making = Making(
+        index=survey.index,
+        merge_ratio=survey.merge_ratio,
+        insertion_depth=survey.insertion_depth,
+        chain_length=survey.chain_length,
+        threads=survey.threads,
+        task_rows=survey.task_rows,
+        merge=survey.merge,
+        lookup_rows=survey.lookup_rows,
+    )
+    return making.make(self_join=survey.self_join, unit_ps=None)
+
+
+def take_drift_speed(survey: DriftSpeedSurvey) -> Surveyed:
+    """Join all phases in each pass; check the matches of the last window."""
+    keep_freed_memory()
+    _drift_pass(
+        survey.model_copy(update={"window_bits": _COMPILING_BITS})
+    )  # the first one compiles
+    passes = [_drift_pass(survey) for _ in range(survey.passes)]
+    window = 1 << survey.window_bits
+    taken = [median(seconds) for seconds in zip(*(seconds for seconds, _ in passes), strict=True)]
+    rows = _drifting_rows(survey, (WINDOWS - 2) * window, WINDOWS * window)
+    right = expected_matches(rows, window, self_join=True)
+    return Surveyed(
+        record={
+            "pace_tps": {str(number): window / seconds for number, seconds in enumerate(taken, 1)},
+            "threads": survey.threads,
+            "clock": "wall time" if survey.threads else "processor time",
+        },
+        checked="the last window's tuples have as many matches as numpy finds",
+        passed=all(all(map(np.array_equal, found, right)) for _, found in passes),
+    )
+
+
+def _drift_pass(survey: DriftSpeedSurvey) -> tuple[list[float], Matches]:
+    """Return the seconds that each window of tuples took, and the matches of the last ones."""
+    window = 1 << survey.window_bits
+    making = Making(merge_ratio=survey.merge_ratio, threads=survey.threads)
+    stream = Stream(
+        making.make(self_join=True, unit_ps=None),
+        partial(_drifting_rows, survey),
+        batch_rows=survey.batch_rows,
+        threads=survey.threads,
+        remember=window,
+    )
+    taken = [stream.advance(window, timed=True) for _ in range(WINDOWS)]
+    return taken, stream.last_matches
+
+
+def _drifting_rows(survey: DriftSpeedSurvey, begin: int, end: int) -> KernelRows:
+    """Return arrivals *begin* to *end* - 1."""
+    window = 1 << survey.window_bits
+    keys = drifting_keys(np.arange(begin, end), window, survey.shift)
+    band = _MATCH_RATE * np.sqrt(np.pi) / window  # of normal values that stand still
+    return band_join(keys, band, window, begin, self_join=True)
+
+
+def drifting_keys(row: np.ndarray, window: int, shift: float, seed: int = 0) -> np.ndarray:
+    """Return normal keys of tuples *row*, whose mean moves by *shift* over `DRIFTING` windows."""
+    return drifting(
+        row,
+        mix((seed << 48) ^ row),
+        mean=0,
+        deviation=1,
+        shift=shift,
+        first=BEFORE * window,
+        tuples=DRIFTING * window,
+    )
