@@ -11,10 +11,9 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, Run
 from joinsim._scenario import Scenario
-from scenarios.choice import AUTO
 from scenarios.config import RECORDED
 from scenarios.observer import SILENT, Observer
-from scenarios.plan import bound_query
+from scenarios.plan import AUTO, bound_query
 from scenarios.resuming import read_interrupted
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import check_time
@@ -67,7 +66,7 @@ def run(
         `prepare`, which reads CSV) or its folder, or a `synthetic` stream.
     topology
         The system to run it on: a name (see `topologies`), or a `Topology` of your own. By default
-        (``"auto"``) the one that `scenarios.choice` has for the query; the run's notes say why.
+        (``"auto"``) the one that `scenarios.plan` has for the query; the run's notes say why.
     network
         A preset (``same-host``, ``rack``, ``data-centre``, ``wan``, ``infiniband``), or the keys
         of a scenario's section ``network``.

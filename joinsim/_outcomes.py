@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from actors.result_files import late_path, pairs_path, summary_path
 from joinsim._arguments import check_methods
-from scenarios.formatting import VERDICT_WORDS, format_many
+from scenarios.formatting import VERDICT_WORDS, TextTable, format_many, notebook_html
 from scenarios.joined import JoinedColumns
 from scenarios.report.result_tables import (
     advice_table,
@@ -28,7 +28,6 @@ from scenarios.report.result_tables import (
     reproduction_table,
 )
 from scenarios.report.run_summary import summary_html, summary_text
-from scenarios.report.text_table import TextTable, notebook_html
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
 from scenarios.run_json import summary

@@ -19,11 +19,10 @@ from joins.queries.parser import parse_query
 from joinsim._arguments import check_methods
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
-from scenarios.choice import AUTO
 from scenarios.config import SCALES, RunConfig, name_topology, plain_value, python_call
 from scenarios.formatting import format_setting
 from scenarios.observer import SILENT, Observer
-from scenarios.plan import Plan, make_plan, name_others
+from scenarios.plan import AUTO, Plan, make_plan, name_others
 from scenarios.resuming import Interrupted, check_saves, resume_line, saving
 from scenarios.run import execute
 from scenarios.run_directory import POINTS, RUNS, run_directory, shared_directory

@@ -290,7 +290,7 @@ class RunConfig(Section):
     figure
         Which figure or table of a paper it belongs to.
     topology
-        The system; ``auto`` takes the one that `scenarios.choice` has for the query.
+        The system; ``auto`` takes the one that `scenarios.plan` has for the query.
     parameters
         What is set of the system.
     query

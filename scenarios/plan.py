@@ -1,10 +1,16 @@
-"""From a configuration to everything looked up and prepared."""
+"""From a configuration to everything looked up and prepared.
+
+A query that names no system gets one by the query alone, because the rule is applied before any
+data are read: the first system of `RULES` that can evaluate the query as it is set. Their order is
+that of measured comparisons (`joinsim compare`), whose winner at a rate, a window and a network of
+one's own may be another.
+"""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -15,20 +21,21 @@ from pydantic import TypeAdapter, ValidationError
 
 from actors.feed import Disorder, Recorded, StreamData, StreamFile, StreamTable
 from actors.source import Feeding
+from joins.errors import suggest
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joins.queries.windows import ExtentError, read_extent
 from netsim.cost import CostProfile, load_profile
 from netsim.faults import Faults
-from scenarios.choice import AUTO, SystemChoice, choose, others
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.faults_config import check_names, fault_rows
+from scenarios.formatting import group_refusals
 from scenarios.joined import select
 from scenarios.scenario_files import ConfigError, explain
 from scenarios.streams import prepare_streams
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
-from topologies import Topology, find_topology
+from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 from topologies.actor_graph import ActorGraph
 from topologies.assumptions import assumptions_of
 from topologies.topology import Job
@@ -37,6 +44,12 @@ Prepare = Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]]
 """Returns the streams of a query, prepared."""
 _CONNECT_S = 5.0
 """Seconds for a cluster to answer; one that takes longer is of no use to a run."""
+
+AUTO = "auto"
+"""Instead of a topology's name: the system is chosen."""
+
+SMALL_WINDOW = 2_500
+"""Up to so many tuples a window is faster scanned than looked up in an index."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,11 +256,6 @@ def topology_of(config: RunConfig) -> Topology[Any]:
     ).topology
 
 
-def name_others(config: RunConfig) -> str:
-    """Return the systems that can evaluate what that of *config* cannot, see `choice.others`."""
-    return others(config.topology, bound_query(config.query, config.bind), _feeding(config))
-
-
 def bound_query(text: str, values: Mapping[str, str | int]) -> JoinQuery:
     """Return the query of a *text*, with *values* in place of its placeholders.
 
@@ -353,3 +361,112 @@ def make_parameters(topology: Topology[Any], values: dict[str, Any]) -> Any:
     except ValidationError as error:
         mistakes = explain(error, topology.parameters_type)
         raise ConfigError(f"parameters of {topology.name}: {mistakes}") from None
+
+
+def _any(query: JoinQuery) -> bool:
+    return True
+
+
+def _keyed(query: JoinQuery) -> bool:
+    return query.key is not None
+
+
+def _small(query: JoinQuery) -> bool:
+    return query.window is not None and all(
+        window.kind == "count" and window.length <= SMALL_WINDOW for window in query.windows
+    )
+
+
+RULES: tuple[tuple[str, Callable[[JoinQuery], bool], str], ...] = (
+    ("hash_join", _keyed, "an equality sends each tuple to the one PE of its key"),
+    ("kp_oij", _keyed, "in an interval join with an equality each key has its PE"),
+    ("dp_oij", _any, "in an interval join without an equality PEs take tuples in turns"),
+    ("join_matrix", _small, "without an equality small windows are best scanned, in a grid of PEs"),
+    (
+        "panjoin",
+        _any,
+        "without an equality large windows need an index, which it divides by values",
+    ),
+    ("spo_join", _any, "without an equality a stream that joins itself needs an index"),
+    ("ibwj", _any, "each stream has a window of its own"),
+    ("semijoin", _any, "it joins more than two streams, each at a site of its own"),
+)
+"""Systems in the order in which they are tried, for which queries, and why; then all others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemChoice:
+    """The system chosen for a query, and why, as a clause about the query."""
+
+    topology: Topology[Any]
+    why: str
+
+    @property
+    def name(self) -> str:
+        """The system's name."""
+        return self.topology.name
+
+    def __str__(self) -> str:
+        return f"no topology was named: {self.topology.name} is taken, because {self.why}"
+
+
+def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) -> SystemChoice:
+    """Return the system for *query*: of those that have *parameters*, the first that can.
+
+    Raise :exc:`ConfigError` for parameters that no system has, and :exc:`TopologyError` with the
+    reasons where none can evaluate the query.
+    """
+    every = set().union(*map(_parameter_names, TOPOLOGIES.values()))
+    for key in parameters:
+        if key not in every:
+            raise ConfigError(
+                f"{key}: no topology has such a parameter; {suggest(key, sorted(every))}"
+            )
+    preferred = [(name, why) for name, fits, why in RULES if fits(query)]
+    whatever = [(name, "those preferred cannot evaluate the query so") for name in TOPOLOGIES]
+    refusals = {}
+    for name, why in (*preferred, *whatever):
+        topology = TOPOLOGIES[name]
+        if not topology.exact or not parameters.keys() <= _parameter_names(topology):
+            continue
+        refused = refusal(topology, query, feeding)
+        if refused is None:
+            return SystemChoice(topology=topology, why=why)
+        refusals[name] = refused
+    if not refusals:
+        raise ConfigError(
+            f"no topology has all of the parameters {', '.join(parameters)}: name one, and its own"
+        )
+    raise TopologyError(f"no system can evaluate the query: {group_refusals(refusals)}")
+
+
+def refusal(
+    topology: Topology[Any], query: JoinQuery, feeding: Feeding, parameters: Any = None
+) -> str | None:
+    """Return why *topology* cannot evaluate *query*; None where it can.
+
+    Without *parameters* it is left at its defaults.
+    """
+    job = replace(topology.sketch(query), feeding=feeding)
+    try:
+        topology.build(job, parameters or topology.parameters_type())
+    except TopologyError as error:
+        return str(error)
+    return None
+
+
+def name_others(config: RunConfig) -> str:
+    """Return which systems can evaluate what that of *config* cannot, as a sentence to append.
+
+    It is empty where the query is not what is wrong.
+    """
+    name, feeding = config.topology, _feeding(config)
+    query = bound_query(config.query, config.bind)
+    if name not in TOPOLOGIES or refusal(TOPOLOGIES[name], query, feeding) is None:
+        return ""
+    able = [other.name for other in TOPOLOGIES.values() if not refusal(other, query, feeding)]
+    return f". These can evaluate it: {', '.join(able)}" if able else ". No system can evaluate it"
+
+
+def _parameter_names(topology: Topology[Any]) -> set[str]:
+    return {field.name for field in fields(topology.parameters_type)}

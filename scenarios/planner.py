@@ -29,10 +29,9 @@ from joins.window_join.registry import Making
 from joins.window_join.rows import RowMaker
 from scenarios.calibration.window_workload import time_join, tuples_to_time
 from scenarios.config import build_network
-from scenarios.formatting import NO_VALUE, format_count
+from scenarios.formatting import NO_VALUE, TextTable, format_count, notebook_html
 from scenarios.measures import measured_cost, record
 from scenarios.plan import Plan
-from scenarios.report.text_table import TextTable, notebook_html
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
 from topologies import TopologyError

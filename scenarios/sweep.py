@@ -17,9 +17,8 @@ import numpy as np
 
 from joins.errors import suggest
 from joins.queries.parser import parse_query
-from scenarios.choice import AUTO
 from scenarios.config import FeedingConfig, NetworkConfig, RunConfig
-from scenarios.plan import topology_of
+from scenarios.plan import AUTO, topology_of
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.section import REPEATS_MAX, StudySection
 from scenarios.study.study import Study, build_study

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scenarios.formatting import format_value
+from scenarios.formatting import TextTable, format_value
 from scenarios.report.result_tables import reproduction_table
-from scenarios.report.text_table import TextTable
 from scenarios.run_directory import UNFINISHED, read_json
 from scenarios.scenario_files import ConfigError
 from scenarios.study.reproduction import PAPERS, RECORD, ClaimCounts

@@ -13,7 +13,7 @@ from typing import Any
 from actors.whole_files import write_text
 from scenarios.advice.advice import Advice
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
-from scenarios.formatting import VERDICT_WORDS, by_reason
+from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
 from scenarios.many_runs import RunResult
 from scenarios.measures import look_up
 from scenarios.report.claims_document import went_wrong
@@ -43,7 +43,6 @@ from scenarios.report.result_tables import (
 from scenarios.report.run_pages import fill_page
 from scenarios.report.run_pictures import run_pictures
 from scenarios.report.study_picture import kinds_key, study_picture
-from scenarios.report.text_table import TextTable
 from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from scenarios.formatting import (
     NO_VALUE,
     VERDICT_WORDS,
+    TableCell,
+    TextTable,
     by_reason,
     format_bytes,
     format_count,
     format_ms,
     format_value,
 )
-from scenarios.report.text_table import TableCell, TextTable
 
 if TYPE_CHECKING:
     from scenarios.advice.advice import Advice

@@ -20,6 +20,7 @@ from actors.whole_files import write_text
 from scenarios.formatting import (
     NO_VALUE,
     VERDICT_WORDS,
+    TextTable,
     format_bytes,
     format_count,
     format_duration,
@@ -36,7 +37,6 @@ from scenarios.report.run_pictures import (
     time_picture,
 )
 from scenarios.report.run_summary import NEAR, describe_verdict, settings_tables
-from scenarios.report.text_table import TextTable
 from scenarios.run import Report
 from scenarios.run_directory import RUN_RECORD, read_json
 from scenarios.run_json import summary

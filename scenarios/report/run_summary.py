@@ -24,6 +24,7 @@ from scenarios.config import NetworkConfig
 from scenarios.faults_config import FaultConfig
 from scenarios.formatting import (
     VERDICT_WORDS,
+    TextTable,
     format_bit_rate,
     format_bytes,
     format_count,
@@ -32,7 +33,6 @@ from scenarios.formatting import (
     format_ms,
     format_values,
 )
-from scenarios.report.text_table import TextTable
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
 from scenarios.run_json import collectors, latency_ms, versions

@@ -7,8 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from scenarios.formatting import format_count
-from scenarios.report.text_table import TextTable
+from scenarios.formatting import TextTable, format_count
 from scenarios.terminal.printing import print_table
 
 _WIDE = 140

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.text import Text
 
-from scenarios.report.text_table import TableCell, TextTable
+from scenarios.formatting import TableCell, TextTable
 
 STYLES = {"PASS": "bold green", "FAIL": "bold red", "UNKNOWN": "yellow"}
 _FILE_WIDTH = 160

@@ -18,6 +18,8 @@ from scenarios.config import RunConfig
 from scenarios.formatting import (
     NO_VALUE,
     VERDICT_WORDS,
+    TableCell,
+    TextTable,
     by_reason,
     format_many,
     format_value,
@@ -41,7 +43,6 @@ from scenarios.report.result_tables import (
     verdict_cell,
 )
 from scenarios.report.run_summary import summary_rows
-from scenarios.report.text_table import TableCell, TextTable
 from scenarios.run import Report
 from scenarios.run_json import versions
 from scenarios.terminal.printing import (

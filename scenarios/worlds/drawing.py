@@ -26,8 +26,8 @@ from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery, QueryError
 from netsim.network import PRESETS
 from netsim.recovering_kernel import Guarantee
-from scenarios.choice import refusal
 from scenarios.config import MAX_SEED
+from scenarios.plan import refusal
 from scenarios.worlds.world import World, WorldStream
 from topologies import Topology, find_topology
 from topologies.quantities import Duration, Extent

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import joinsim as js
+from scenarios.formatting import TableCell, TextTable
 from scenarios.report.result_tables import checks_table, offenders_table
 from scenarios.report.run_summary import (
     RunLoad,
@@ -19,7 +20,6 @@ from scenarios.report.run_summary import (
     summary_rows,
     summary_text,
 )
-from scenarios.report.text_table import TableCell, TextTable
 from scenarios.run import Report
 from scenarios.verdict import CheckResult
 from tests.scenarios.toy_run import failed_verdict, toy_config, toy_report

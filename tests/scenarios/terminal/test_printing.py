@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scenarios.report.text_table import TextTable
+from scenarios.formatting import TextTable
 from scenarios.terminal.printing import console, keep_together, print_table, print_wrapped
 
 

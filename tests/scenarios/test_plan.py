@@ -7,9 +7,9 @@ import pytest
 from actors.feed import Disorder
 from actors.source import Feeding
 from joins.queries.parser import parse_query
-from scenarios.choice import choose, others
 from scenarios.formatting import by_reason
-from scenarios.scenario_files import ConfigError
+from scenarios.plan import choose, name_others
+from scenarios.scenario_files import ConfigError, build
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1 s' ON '10 s')"
 TWO_WINDOWS = "WINDOW A AS (SLIDE INTERVAL '1' ON '2'), B AS (SLIDE INTERVAL '1' ON '3')"
@@ -46,11 +46,15 @@ def test_parameters_and_disorder_leave_only_the_systems_that_take_them() -> None
 
 
 def test_a_system_that_cannot_names_those_that_can() -> None:
-    query = parse_query(f"SELECT * FROM {KEYED}")
-    named = others("spo_join", query, Feeding())
-    assert "kp_oij" in named
-    assert "hash_join" not in named
-    assert others("kp_oij", query, Feeding()) == ""
+    def named(topology: str) -> str:
+        fields = {"k": "uniform(0, 9)"}
+        streams = [{"synthetic": {"rows": 9, "seed": seed, "fields": fields}} for seed in (1, 9)]
+        values = {"name": "keyed", "query": f"SELECT * FROM {KEYED}", "streams": streams}
+        return name_others(build(values | {"topology": topology}, where="test"))
+
+    assert "kp_oij" in named("spo_join")
+    assert "hash_join" not in named("spo_join")
+    assert named("kp_oij") == ""
 
 
 def test_a_reason_is_given_once_with_all_of_its_systems() -> None:
