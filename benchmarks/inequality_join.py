@@ -32,7 +32,7 @@ from joins.machine.memory import keep_freed_memory
 from joins.queries.parser import parse_query
 from scenarios.engines import EngineResult
 from scenarios.engines.embedded_engines import duckdb_join, polars_join
-from scenarios.process_pool import run_alone
+from scenarios.machine import run_alone
 from spark_bridge.engines import Totals as Found
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.machine_record import describe_machine
+from scenarios.machine import describe_machine
 
 _WIDTH = 160
 """Columns of a table that goes into a file."""

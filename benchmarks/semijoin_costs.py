@@ -29,8 +29,8 @@ from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.network import Latency, Link, full_mesh
-from scenarios.graph_run import run_inline
 from scenarios.measures import MeasuredPlan, measured_costs
+from scenarios.rehearsal import run_inline
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
 from topologies.semijoins.costing import estimate_plan
 from topologies.semijoins.join_statistics import FIELD_BYTES, QueryValues

@@ -27,7 +27,7 @@ from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import PRESETS
-from scenarios.graph_run import run_inline
+from scenarios.rehearsal import run_inline
 from topologies.semijoin import Semijoin, SemijoinParameters
 from topologies.topology import Job
 

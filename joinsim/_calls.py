@@ -14,7 +14,7 @@ from joinsim._scenario import Scenario
 from scenarios.config import RECORDED
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import AUTO, bound_query
-from scenarios.resuming import read_interrupted
+from scenarios.run_directory import read_interrupted
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import check_time
 from scenarios.tables import prepare_tables

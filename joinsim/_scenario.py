@@ -23,9 +23,17 @@ from scenarios.config import SCALES, RunConfig, name_topology, plain_value, pyth
 from scenarios.formatting import format_setting
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import AUTO, Plan, make_plan, name_others
-from scenarios.resuming import Interrupted, check_saves, resume_line, saving
 from scenarios.run import execute
-from scenarios.run_directory import POINTS, RUNS, run_directory, shared_directory
+from scenarios.run_directory import (
+    POINTS,
+    RUNS,
+    Interrupted,
+    check_saves,
+    resume_line_of,
+    run_directory,
+    saving,
+    shared_directory,
+)
 from scenarios.run_json import write_run_json
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import prepare_streams
@@ -614,7 +622,7 @@ class Scenario:
         It is saved every *every_ns* of real time.
         """
         replay = self._as_one_run()._replay()
-        line_of = None if every_ns is None else resume_line(plan)
+        line_of = None if every_ns is None else resume_line_of(plan)
         with self._directory(out, resume_line=line_of, resuming=resuming) as (folder, directory):
             if folder is None:
                 import_meanwhile("scenarios.report.run_pages")

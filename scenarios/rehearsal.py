@@ -25,22 +25,61 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from actors.hosting.inline import InlineHost
 from actors.source import Feeding
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowClause
-from netsim.cost import load_profile
-from netsim.network import PRESETS
+from netsim.cost import CostProfile, load_profile
+from netsim.kernel import Kernel
+from netsim.network import PRESETS, Link, full_mesh
+from netsim.trace import Trace, trace_names
 from scenarios.config import RunConfig
-from scenarios.graph_run import run_inline
 from scenarios.plan import make_plan
 from scenarios.streams import raw_file
 from scenarios.tables import TableStream, prepare_tables
+from topologies.actor_graph import ActorGraph
 from topologies.topology import Job, Topology
 
 _ROWS = 96
 _WINDOW = WindowClause(slide="8", length="32")
 _FEEDING = Feeding(batch_rows=12)
 _LONGEST_S = 120.0
+
+
+def run_inline(
+    graph: ActorGraph,
+    link: Link,
+    profile: CostProfile,
+    *,
+    trace: Path | None = None,
+    collect: Callable[[list[Any]], None] = lambda results: None,
+) -> None:
+    """Run the actors of *graph* in this process, with *link* between any two of their sites.
+
+    Parameters
+    ----------
+    profile
+        What work costs.
+    trace
+        Parquet file for the trace; None writes none.
+    collect
+        Called with what actors emit; by default that is dropped.
+
+    Raise :exc:`ActorError` when an actor raised.
+    """
+    wiring = graph.wiring
+    with Trace(trace_names(wiring), trace) as rows:
+        Kernel(
+            wiring=wiring,
+            placement=graph.placement,
+            network=full_mesh(dict.fromkeys(graph.placement.values()), link),
+            profile=profile,
+            host=InlineHost(graph.specs, wiring, 0),
+            seed=0,
+            trace=rows,
+            collect=collect,
+            only_emit=graph.only_emit,
+        ).run()
 
 
 def rehearse(topology: Topology[Any], parameters: Any, job: Job) -> None:

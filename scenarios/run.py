@@ -95,7 +95,7 @@ def simulate(
 
     ``kernel_seconds`` are by *kernel_clock*; *on_rows* is called with the trace's rows;
     *inline_host* is what runs actors in this process; *disk* has what is saved, and gone on from
-    (see `scenarios.resuming`).
+    (see `scenarios.run_directory`).
     """
     config, clock = plan.config, clock or WallClock()
     graph = plan.graph(pairs=pairs)

@@ -41,7 +41,7 @@ from netsim.cost import (
 from scenarios.calibration.live_runs import CarriedMessages
 from scenarios.calibration.structure_work import Sample
 from scenarios.formatting import format_toml
-from scenarios.machine_record import describe_machine
+from scenarios.machine import describe_machine
 
 PART_OF_CALL = {"interval_join.shared": "interval_join.join"}
 """Steps that are parts of a longer call, as of a thread that takes one tuple after the other; and

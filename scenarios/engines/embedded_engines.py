@@ -37,8 +37,8 @@ from scenarios.engines import (
     read_whole,
     side_predicates,
 )
+from scenarios.machine import run_alone, tree_peak_bytes
 from scenarios.plan import Plan
-from scenarios.process_pool import run_alone, tree_peak_bytes
 from spark_bridge.engines import Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 

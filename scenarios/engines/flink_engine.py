@@ -39,8 +39,8 @@ from scenarios.engines import (
     read_whole,
     side_predicates,
 )
+from scenarios.machine import tree_peak_bytes
 from scenarios.plan import Plan
-from scenarios.process_pool import tree_peak_bytes
 from scenarios.streams import REPOSITORY
 from spark_bridge.engines import EngineFailed, Totals
 from spark_bridge.session import find_java

@@ -19,8 +19,8 @@ from actors.protocol import ActorError
 from actors.result_files import pairs_path, part_files, summary_path
 from joins.machine.memory import keep_freed_memory
 from scenarios.engines import STEP_ROWS, Engine, EngineResult, PairEngine
+from scenarios.machine import run_alone, tree_peak_bytes
 from scenarios.plan import Plan
-from scenarios.process_pool import run_alone, tree_peak_bytes
 from scenarios.run import execute
 from scenarios.run_json import latency_ms
 from spark_bridge.engines import EngineFailed, SparkFailed, Totals

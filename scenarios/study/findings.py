@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from scenarios.config import RunConfig
-from scenarios.machine_record import describe_machine
+from scenarios.machine import describe_machine
 from scenarios.many_runs import RunResult
 from scenarios.measures import look_up
 from scenarios.run_directory import read_json, write_json

@@ -21,7 +21,7 @@ from joins.threads import usable_cores
 from netsim.cost import CostProfile, load_profile
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
-from scenarios.machine_record import free_memory_bytes
+from scenarios.machine import free_memory_bytes, process_pool
 from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
 from scenarios.measures import (
     Parts,
@@ -32,7 +32,6 @@ from scenarios.measures import (
     saturated_tps,
 )
 from scenarios.plan import Plan, Prepare, make_plan
-from scenarios.process_pool import process_pool
 from scenarios.run import Report, execute
 from scenarios.run_directory import POINTS, read_json, write_json
 from scenarios.scenario_files import ConfigError, change

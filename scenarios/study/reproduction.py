@@ -20,7 +20,7 @@ from joins.errors import suggest
 from scenarios import scenario_files
 from scenarios.config import Section
 from scenarios.formatting import format_value
-from scenarios.machine_record import describe_machine
+from scenarios.machine import describe_machine
 from scenarios.run_directory import write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import STUDY, ConfigError

@@ -18,7 +18,7 @@ from actors.hosting.inline import Clock
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
-from scenarios.machine_record import describe_machine
+from scenarios.machine import describe_machine
 from scenarios.plan import make_parameters, topology_of
 from scenarios.run_json import WORDS
 from scenarios.scenario_files import STUDY, ConfigError

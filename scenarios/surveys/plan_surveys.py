@@ -35,8 +35,8 @@ from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from netsim.cost import CostProfile
 from netsim.network import Latency, Link, full_mesh
-from scenarios.graph_run import run_inline
 from scenarios.measures import MeasuredPlan, measured_costs
+from scenarios.rehearsal import run_inline
 from scenarios.run_directory import TRACE
 from scenarios.surveys import LONGER_PERCENT, PlanningSpeedSurvey, PlanSurvey, Surveyed
 from topologies.semijoin import Semijoin, SemijoinParameters

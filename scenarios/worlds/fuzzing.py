@@ -21,7 +21,7 @@ from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
 from netsim.outcome import Outcome
-from scenarios.process_pool import process_pool
+from scenarios.machine import process_pool
 from scenarios.run import Report, execute
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.world import Recording, World, WorldStream

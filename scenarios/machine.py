@@ -1,23 +1,60 @@
-"""Processes that work is given to, and that end with this one, whatever ends it."""
+"""The machine that work runs on, in words that a reader can compare, and processes on it.
+
+Processes that work is given to end with this one, whatever ends it.
+"""
 
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
+
 from actors.hosting.descendants import ending_with
+from joins.threads import usable_cores
+
+_CPU_INFO = Path("/proc/cpuinfo")  # Linux; platform.processor() is empty there.
 
 T = TypeVar("T")
 
 _ORIGIN = ("__file__", "__spec__")
 """What says of a module where it came from."""
+
+
+@cache
+def describe_machine() -> dict[str, str | int]:
+    """Return the ``processor``'s name, how many ``cores`` a process may use, and the ``system``.
+
+    Two machines with equal descriptions are taken for one kind.
+    """
+    return {
+        "processor": _processor(),
+        "cores": usable_cores(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def free_memory_bytes() -> int:
+    """Return how many bytes a process can take without the system swapping."""
+    return int(psutil.virtual_memory().available)
+
+
+def _processor() -> str:
+    try:
+        lines = _CPU_INFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
 
 
 class _Process(SpawnProcess):
