@@ -33,9 +33,9 @@ import joinsim
 from joins.queries import parser
 from joinsim.cli import app
 from scenarios import scenario_files
-from scenarios.json_schema import scenario_schema
 from scenarios.report.picture import COLOURS
 from scenarios.report.topology_drawing import draw_plain
+from scenarios.scenario_files import scenario_schema
 from scenarios.study.study import load_study
 from topologies import find_topology
 from topologies.assumptions import ASSUMPTIONS

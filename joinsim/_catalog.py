@@ -148,7 +148,7 @@ def schema() -> dict[str, Any]:
     >>> js.schema()["properties"]["topology"]["type"]
     'string'
     """
-    from scenarios.json_schema import scenario_schema
+    from scenarios.scenario_files import scenario_schema
 
     return scenario_schema()
 

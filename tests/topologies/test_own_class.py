@@ -16,7 +16,7 @@ from joins.indexes.windows.nested_loop import NestedLoop
 from joins.window_join.nested_loop_join import NestedLoopJoin
 from joins.window_join.rows import KernelRows
 from joins.work import NO_WORK, Work
-from scenarios.json_schema import scenario_schema
+from scenarios.scenario_files import scenario_schema
 from topologies.parameters import describe
 from topologies.registry import find_topology
 
