@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from actors.result_files import late_path, pairs_path, summary_path
 from joinsim._arguments import check_methods
 from scenarios.formatting import VERDICT_WORDS, TextTable, format_many, notebook_html
-from scenarios.joined import JoinedColumns
 from scenarios.report.result_tables import (
     advice_table,
     changes_table,
@@ -28,6 +27,7 @@ from scenarios.report.result_tables import (
     reproduction_table,
 )
 from scenarios.report.run_summary import summary_html, summary_text
+from scenarios.result_readers import JoinedColumns
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
 from scenarios.run_json import summary
@@ -39,9 +39,9 @@ if TYPE_CHECKING:  # by name below, in what the classes are generic in
     from scenarios.advice.advice import Advice as _Advised  # noqa: F401
     from scenarios.config import RunConfig
     from scenarios.engines.comparison import EngineComparison as _Engines  # noqa: F401
+    from scenarios.many_runs import SystemComparison  # noqa: F401
     from scenarios.study.findings import Findings  # noqa: F401
     from scenarios.study.reproduction import Reproduction as _Reproduction  # noqa: F401
-    from scenarios.system_comparison import SystemComparison  # noqa: F401
 
 
 @check_methods

@@ -248,8 +248,7 @@ class Scenario:
         ConfigError
             No system can evaluate the query, or a setting means nothing to any of them.
         """
-        from scenarios.many_runs import Preparation
-        from scenarios.system_comparison import plan_all, run_all, systems_by_label
+        from scenarios.many_runs import Preparation, plan_all, run_all, systems_by_label
 
         self._check_query("compare systems on")
         systems = find_topologies(topologies)
@@ -644,7 +643,7 @@ class Scenario:
             try:
                 if folder is None:
                     if plan.config.pairs:
-                        from scenarios.joined import write_joined
+                        from scenarios.result_readers import write_joined
 
                         write_joined(plan.query, plan.streams, directory)
                     from scenarios.report.run_pages import write_report

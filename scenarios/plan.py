@@ -30,7 +30,7 @@ from netsim.faults import Faults
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.faults_config import check_names, fault_rows
 from scenarios.formatting import group_refusals
-from scenarios.joined import select
+from scenarios.result_readers import select
 from scenarios.scenario_files import ConfigError, explain
 from scenarios.streams import prepare_streams
 from scenarios.tables import TableStream

@@ -35,13 +35,13 @@ from scenarios.formatting import (
     format_value,
     group_refusals,
 )
+from scenarios.many_runs import share
 from scenarios.measures import look_up
 from scenarios.plan import Prepare, bound_query, make_plan
 from scenarios.run_directory import write_json
 from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError, change
-from scenarios.study.estimates import Estimate
-from scenarios.system_comparison import share
+from scenarios.study.judging import Estimate
 from spark_bridge.prepared import PreparedStream
 from topologies import TOPOLOGIES, Named, registered_names
 
@@ -314,7 +314,7 @@ def advise(
     machines, topologies
         At most so many sites that do the join's work; the systems to look at, by default all.
     settings
-        What all systems share, as for `scenarios.system_comparison.share`.
+        What all systems share, as for `scenarios.many_runs.share`.
     engines
         Real engines that run after the search, for as long as there is time; commas between.
     budget_s

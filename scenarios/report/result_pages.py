@@ -14,7 +14,7 @@ from actors.whole_files import write_text
 from scenarios.advice.advice import Advice
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
-from scenarios.many_runs import RunResult
+from scenarios.many_runs import RunResult, SystemComparison
 from scenarios.measures import look_up
 from scenarios.report.claims_document import went_wrong
 from scenarios.report.picture import (
@@ -47,7 +47,6 @@ from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import ClaimCounts, Reproduced, Reproduction
-from scenarios.system_comparison import SystemComparison
 from topologies.assumptions import ASSUMPTIONS, Assumption
 
 _MEASURES = {

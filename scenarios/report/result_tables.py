@@ -20,10 +20,10 @@ from scenarios.formatting import (
 if TYPE_CHECKING:
     from scenarios.advice.advice import Advice
     from scenarios.engines.comparison import EngineComparison
+    from scenarios.many_runs import SystemComparison
     from scenarios.run import Report
     from scenarios.study.findings import Findings
     from scenarios.study.study import Chart, Kind
-    from scenarios.system_comparison import SystemComparison
     from scenarios.verdict import Verdict
 
 HOLDS_WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "unknown"}

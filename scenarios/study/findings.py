@@ -24,8 +24,7 @@ from scenarios.measures import look_up
 from scenarios.run_directory import read_json, write_json
 from scenarios.run_json import versions
 from scenarios.streams import REPOSITORY, find_file
-from scenarios.study.estimates import Estimate
-from scenarios.study.judging import Estimates, Finding, judge_claim, values_of
+from scenarios.study.judging import Estimate, Estimates, Finding, judge_claim, values_of
 from scenarios.study.section import Claim, Paper
 from scenarios.study.study import Chart, Study
 

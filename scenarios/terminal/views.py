@@ -62,11 +62,11 @@ if TYPE_CHECKING:
     from scenarios.calibration.fit import Calibrated
     from scenarios.calibration.live_runs import LivePrediction
     from scenarios.engines.comparison import EngineComparison
+    from scenarios.many_runs import SystemComparison
     from scenarios.planner import Proposal
     from scenarios.study.findings import Findings
     from scenarios.study.reproduction import Reproduction
     from scenarios.study.study import Study
-    from scenarios.system_comparison import SystemComparison
     from scenarios.trace_difference import Difference
     from scenarios.worlds.fuzzing import Fuzzed, WorldTrial
     from scenarios.worlds.world import Recording

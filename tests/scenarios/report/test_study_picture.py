@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from scenarios.report.picture import Picture
 from scenarios.report.study_picture import find_coinciding, study_picture
-from scenarios.study.estimates import Estimate
 from scenarios.study.findings import Findings
-from scenarios.study.judging import Estimates
+from scenarios.study.judging import Estimate, Estimates
 from scenarios.study.study import Chart, load_study
 from tests.scenarios.report.test_pictures import check_picture
 

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from scenarios.streams import SAMPLES
-from scenarios.study.estimates import Estimate
 from scenarios.study.findings import Findings
-from scenarios.study.judging import Estimates, Finding, judge_claim
+from scenarios.study.judging import Estimate, Estimates, Finding, judge_claim
 from tests.scenarios.study import smoke_claims
 
 RECORD = smoke_claims.read_record()

@@ -9,8 +9,8 @@ import pytest
 from joins.state import array_bytes
 from scenarios import scenario_files
 from scenarios.config import RunConfig
+from scenarios.many_runs import VARIANTS, systems_by_label
 from scenarios.scenario_files import ConfigError
-from scenarios.system_comparison import VARIANTS, systems_by_label
 from topologies import TOPOLOGIES, TopologyError
 
 QUERY = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '5' ON '10')"
