@@ -26,11 +26,10 @@ from scenarios.report.result_tables import (
     engines_table,
     reproduction_table,
 )
-from scenarios.report.run_summary import summary_html, summary_text
+from scenarios.report.run_summary import summary, summary_html, summary_text
 from scenarios.result_readers import JoinedColumns
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
-from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import as_table
 from scenarios.verdict import Verdict

@@ -15,11 +15,16 @@ from joins.errors import JoinsimError
 from joinsim._outcomes import Reproduction, StudyRun
 from joinsim._scenario import Scenario, check_scale
 from scenarios.observer import SILENT, Observer
-from scenarios.report.claims_document import claims_document, read_reproductions
 from scenarios.run_directory import RUNS, shared_directory
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
-from scenarios.study.reproduction import RECORD, Reproduced, find_studies
+from scenarios.study.reproduction import (
+    RECORD,
+    Reproduced,
+    claims_document,
+    find_studies,
+    read_reproductions,
+)
 from scenarios.study.reproduction import Reproduction as _Reproduction
 
 

@@ -23,6 +23,7 @@ from scenarios.config import SCALES, RunConfig, name_topology, plain_value, pyth
 from scenarios.formatting import format_setting
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import AUTO, Plan, make_plan, name_others
+from scenarios.report.run_summary import write_run_json
 from scenarios.run import execute
 from scenarios.run_directory import (
     POINTS,
@@ -34,7 +35,6 @@ from scenarios.run_directory import (
     saving,
     shared_directory,
 )
-from scenarios.run_json import write_run_json
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import prepare_streams
 from scenarios.wall_clock import WallClock

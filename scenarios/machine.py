@@ -1,4 +1,4 @@
-"""The machine that work runs on, in words that a reader can compare, and processes on it.
+"""The machine that work runs on and the versions of its libraries; and processes on it.
 
 Processes that work is given to end with this one, whatever ends it.
 """
@@ -10,8 +10,9 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
@@ -22,6 +23,7 @@ import psutil
 from actors.hosting.descendants import ending_with
 from joins.threads import usable_cores
 
+_LIBRARIES = ("joinsim", "numpy", "numba", "pyarrow", "pyspark", "ray", "simpy")
 _CPU_INFO = Path("/proc/cpuinfo")  # Linux; platform.processor() is empty there.
 
 T = TypeVar("T")
@@ -41,6 +43,15 @@ def describe_machine() -> dict[str, str | int]:
         "cores": usable_cores(),
         "system": f"{platform.system()} {platform.machine()}",
     }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that a run depends on, where they are."""
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):  # Spark and Ray are extras
+            found[name] = version(name)
+    return found
 
 
 def free_memory_bytes() -> int:

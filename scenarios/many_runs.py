@@ -23,11 +23,12 @@ from joins.errors import OutputError, suggest
 from joins.queries.query import JoinQuery
 from scenarios.config import RunConfig
 from scenarios.formatting import group_refusals
+from scenarios.machine import versions
 from scenarios.measures import Parts, record
 from scenarios.plan import Plan, Prepare, make_plan
+from scenarios.report.run_summary import write_run_json
 from scenarios.run import execute
 from scenarios.run_directory import POINTS, TRACE, remove, write_json
-from scenarios.run_json import versions, write_run_json
 from scenarios.scenario_files import ConfigError, change
 from scenarios.streams import dictionary_names, prepare_streams
 from spark_bridge.prepared import PreparedStream

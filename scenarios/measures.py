@@ -1,6 +1,7 @@
 """Everything that can be said of a finished run in numbers, by dotted names.
 
-Beside the stable keys of `run_json.summary` a record has, per operator and per part of the system:
+Beside the stable keys of `scenarios.report.run_summary.summary` a record has, per operator and per
+part of the system:
 
 ``kernel_seconds``
     time spent in its PEs (``total``: in all but source and sink): processor time of a live run, and
@@ -61,9 +62,9 @@ from actors.source import NS_PER_S
 from netsim.network import link_between
 from scenarios.config import build_network
 from scenarios.report.run_analysis import split_by_stream
+from scenarios.report.run_summary import summary
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
-from scenarios.run_json import summary
 from topologies.actor_graph import ActorGraph
 
 Parts = Mapping[str, Sequence[str]]

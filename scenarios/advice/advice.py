@@ -35,11 +35,11 @@ from scenarios.formatting import (
     format_value,
     group_refusals,
 )
+from scenarios.machine import versions
 from scenarios.many_runs import share
 from scenarios.measures import look_up
 from scenarios.plan import Prepare, bound_query, make_plan
 from scenarios.run_directory import write_json
-from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.judging import Estimate
 from spark_bridge.prepared import PreparedStream

@@ -17,9 +17,9 @@ from scenarios.engines import Engine, EngineResult, with_own_streams
 from scenarios.engines.embedded_engines import DuckDB, Polars
 from scenarios.engines.flink_engine import Flink
 from scenarios.engines.host_engines import Inline, Ray, SparkHosted, SparkNative, SparkShipping
+from scenarios.machine import versions
 from scenarios.plan import Plan
 from scenarios.run_directory import POINTS, write_json
-from scenarios.run_json import versions
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict.oracle_check import expected_sums
 from spark_bridge.engines import EngineFailed, Totals

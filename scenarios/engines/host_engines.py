@@ -21,8 +21,8 @@ from joins.machine.memory import keep_freed_memory
 from scenarios.engines import STEP_ROWS, Engine, EngineResult, PairEngine
 from scenarios.machine import run_alone, tree_peak_bytes
 from scenarios.plan import Plan
+from scenarios.report.run_summary import latency_ms
 from scenarios.run import execute
-from scenarios.run_json import latency_ms
 from spark_bridge.engines import EngineFailed, SparkFailed, Totals
 from spark_bridge.session import SessionOptions, spark_session
 from topologies.semijoin import with_tuple_bytes

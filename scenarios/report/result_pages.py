@@ -16,7 +16,6 @@ from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
 from scenarios.many_runs import RunResult, SystemComparison
 from scenarios.measures import look_up
-from scenarios.report.claims_document import went_wrong
 from scenarios.report.picture import (
     Picture,
     Spec,
@@ -46,7 +45,7 @@ from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
-from scenarios.study.reproduction import ClaimCounts, Reproduced, Reproduction
+from scenarios.study.reproduction import ClaimCounts, Reproduced, Reproduction, went_wrong
 from topologies.assumptions import ASSUMPTIONS, Assumption
 
 _MEASURES = {

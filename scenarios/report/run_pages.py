@@ -36,10 +36,9 @@ from scenarios.report.run_pictures import (
     stages_picture,
     time_picture,
 )
-from scenarios.report.run_summary import NEAR, describe_verdict, settings_tables
+from scenarios.report.run_summary import NEAR, describe_verdict, settings_tables, summary
 from scenarios.run import Report
 from scenarios.run_directory import RUN_RECORD, read_json
-from scenarios.run_json import summary
 from scenarios.scenario_files import ConfigError
 
 _TEMPLATES = Path(__file__).parent / "templates"

@@ -18,11 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from scenarios.config import RunConfig
-from scenarios.machine import describe_machine
+from scenarios.machine import describe_machine, versions
 from scenarios.many_runs import RunResult
 from scenarios.measures import look_up
 from scenarios.run_directory import read_json, write_json
-from scenarios.run_json import versions
 from scenarios.streams import REPOSITORY, find_file
 from scenarios.study.judging import Estimate, Estimates, Finding, judge_claim, values_of
 from scenarios.study.section import Claim, Paper

@@ -20,7 +20,7 @@ from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine import describe_machine
 from scenarios.plan import make_parameters, topology_of
-from scenarios.run_json import WORDS
+from scenarios.report.run_summary import WORDS
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.section import Axis, Panel, StudySection, Variant
 from topologies.assumptions import ASSUMPTIONS, Assumption, assumptions_of

@@ -25,6 +25,7 @@ from scenarios.formatting import (
     format_value,
     format_values,
 )
+from scenarios.machine import versions
 from scenarios.plan import Plan
 from scenarios.report.result_tables import (
     HOLDS_WORDS,
@@ -44,7 +45,6 @@ from scenarios.report.result_tables import (
 )
 from scenarios.report.run_summary import summary_rows
 from scenarios.run import Report
-from scenarios.run_json import versions
 from scenarios.terminal.printing import (
     STYLES,
     keep_together,
