@@ -1,6 +1,6 @@
 """Advice held against running everything: how good its picks are, and what they cost.
 
-A setting is a query, its data and a network. For each, `scenarios.advice.topology_search` looks for
+A setting is a query, its data and a network. For each, `scenarios.topology_search` looks for
 the system of highest throughput; then every candidate runs over all tuples. *Regret* is by how much
 the best of these is faster than the one that was picked, as a share of the best. Cost is that of
 the search over that of running all: in tuples simulated, and in seconds of processor time. The
@@ -31,8 +31,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import Result, report
 from joinsim._calls import of_query
-from scenarios.advice.topology_search import GOALS, Search, candidates
 from scenarios.streams import find_file
+from scenarios.topology_search import GOALS, Search, candidates
 
 NETWORKS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("rack", {"preset": "rack"}),

@@ -381,7 +381,7 @@ def advise(
 
     Every exact topology that can evaluate the query is simulated, with each structure that it
     offers and with PEs in powers of two; bad ones stop early
-    (`scenarios.advice.topology_search`). Then real engines evaluate the query on this machine.
+    (`scenarios.topology_search`). Then real engines evaluate the query on this machine.
 
     Parameters
     ----------

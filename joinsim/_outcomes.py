@@ -35,7 +35,7 @@ from scenarios.tables import as_table
 from scenarios.verdict import Verdict
 
 if TYPE_CHECKING:  # by name below, in what the classes are generic in
-    from scenarios.advice.advice import Advice as _Advised  # noqa: F401
+    from scenarios.advice import Advice as _Advised  # noqa: F401
     from scenarios.config import RunConfig
     from scenarios.engines.comparison import EngineComparison as _Engines  # noqa: F401
     from scenarios.many_runs import SystemComparison  # noqa: F401
@@ -421,7 +421,7 @@ class Advice(_Several["_Advised"]):
     @property
     def table(self) -> pa.Table:
         """A row per candidate: ``label``, ``machines``, ``cores``, means by goal and so on."""
-        from scenarios.advice.topology_search import GOALS
+        from scenarios.topology_search import GOALS
 
         keys = ["label", "topology", "machines", "cores", "pes", "rows", "keeps_up", "trade_off"]
         rows = [

@@ -353,7 +353,7 @@ class Scenario:
             There is no such goal, price, engine or parameter, or nothing can evaluate the query
             on so few machines.
         """
-        from scenarios.advice.advice import advise
+        from scenarios.advice import advise
         from scenarios.many_runs import Preparation
 
         if self._is_study:

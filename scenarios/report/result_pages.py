@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.whole_files import write_text
-from scenarios.advice.advice import Advice
+from scenarios.advice import Advice
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
 from scenarios.many_runs import RunResult, SystemComparison

@@ -18,7 +18,7 @@ from scenarios.formatting import (
 )
 
 if TYPE_CHECKING:
-    from scenarios.advice.advice import Advice
+    from scenarios.advice import Advice
     from scenarios.engines.comparison import EngineComparison
     from scenarios.many_runs import SystemComparison
     from scenarios.run import Report
@@ -89,8 +89,8 @@ def comparison_table(comparison: SystemComparison) -> TextTable:
 
 def advice_table(advice: Advice) -> TextTable:
     """Return the candidates that an advice shows, the best first, and over how many tuples."""
-    from scenarios.advice.advice import estimate, format_estimate
-    from scenarios.advice.topology_search import GOALS
+    from scenarios.advice import estimate, format_estimate
+    from scenarios.topology_search import GOALS
 
     several, priced = len(advice.goals) > 1, bool(advice.prices)
     rows: list[list[str | TableCell]] = []
@@ -110,7 +110,7 @@ def advice_table(advice: Advice) -> TextTable:
 
 def changes_table(advice: Advice) -> TextTable:
     """Return what each system would come to with a change, and which would be best."""
-    from scenarios.advice.topology_search import GOALS
+    from scenarios.topology_search import GOALS
 
     labels = list(dict.fromkeys(label for one in advice.changes for label in one.values))
     rows = [

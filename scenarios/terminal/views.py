@@ -58,7 +58,7 @@ from topologies.actor_graph import ActorGraph
 from topologies.parameters import describe
 
 if TYPE_CHECKING:
-    from scenarios.advice.advice import Advice
+    from scenarios.advice import Advice
     from scenarios.calibration.fit import Calibrated
     from scenarios.calibration.live_runs import LivePrediction
     from scenarios.engines.comparison import EngineComparison

@@ -9,7 +9,7 @@ import pytest
 
 import joinsim as js
 from joinsim._calls import of_query
-from scenarios.advice.topology_search import (
+from scenarios.topology_search import (
     GOALS,
     Candidate,
     Search,
