@@ -27,8 +27,7 @@ def list_(
     if json_output:
         print_json(listed)
         return
-    from scenarios.terminal.catalog import show_catalog
-    from scenarios.terminal.printing import console
+    from scenarios.terminal.printing import console, show_catalog
 
     show_catalog(console(quiet=False), listed)
 

@@ -1,13 +1,17 @@
-"""Where a command writes, and how it prints a table; imports nothing that runs need."""
+"""Where a command writes, and how it prints tables, that of all scenarios among them.
+
+It imports nothing that runs need.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from typing import Any
 
 from rich import table as rich
 from rich.box import SIMPLE_HEAD
@@ -16,13 +20,16 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.text import Text
 
-from scenarios.formatting import TableCell, TextTable
+from scenarios.formatting import TableCell, TextTable, format_count
 
 STYLES = {"PASS": "bold green", "FAIL": "bold red", "UNKNOWN": "yellow"}
 _FILE_WIDTH = 160
 """Width of what goes into a file or pipe, where tables need not be squeezed."""
 _UNBOUNDED = 100_000
 _NO_BREAK = "\N{NO-BREAK SPACE}"
+
+_WIDE = 140
+"""Columns from which on there is room for what can be read elsewhere too."""
 
 
 def console(*, quiet: bool) -> Console:
@@ -133,3 +140,43 @@ def styled(cell: str | TableCell) -> str | Text:
     if isinstance(cell, TableCell):
         return Text(cell.text, STYLES.get(cell.mark, ""))
     return Text(cell)
+
+
+def show_catalog(out: Console, listed: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Print the scenarios of each paper, and the topologies; what is not there is left out."""
+    wide = out.width >= _WIDE
+    papers: dict[str | None, list[Mapping[str, Any]]] = {}
+    for one in listed["scenarios"]:
+        papers.setdefault(one["paper"], []).append(one)
+    for paper, scenarios in papers.items():
+        columns = ["scenario", "what it is", "figure", "runs", "tuples"]
+        rows = [
+            [
+                one["name"],
+                one["title"],
+                one["figure"] or "",
+                str(one["runs"]),
+                format_count(one["tuples"]) if one["tuples"] else "",
+            ]
+            for one in scenarios
+        ]
+        if wide:
+            columns.insert(3, "topologies")
+            for row, one in zip(rows, scenarios, strict=True):
+                row.insert(3, ", ".join(one["topologies"]))
+        table = TextTable(
+            title=paper or "For engines",
+            columns=tuple(columns),
+            rows=rows,
+            text_columns=4 if wide else 3,
+        )
+        print_table(out, table)
+    systems = [
+        (one["name"], one["title"], "yes" if one["exact"] else "no claim", one["paper"])
+        for one in listed["topologies"]
+    ]
+    columns = ["topology", "what it is", "exact", "paper"]
+    if systems:
+        kept = len(columns) if wide else 3
+        rows = [list(row[:kept]) for row in systems]
+        print_table(out, TextTable(title="Topologies", columns=tuple(columns[:kept]), rows=rows))
