@@ -20,7 +20,7 @@ from joins.queries.parser import parse_query
 from scenarios.config import FeedingConfig, NetworkConfig, RunConfig
 from scenarios.plan import AUTO, topology_of
 from scenarios.scenario_files import ConfigError, change
-from scenarios.study.section import REPEATS_MAX, StudySection
+from scenarios.study import REPEATS_MAX, StudySection
 from scenarios.study.study import Study, build_study
 from scenarios.synthetic import parse
 from topologies import find_topology

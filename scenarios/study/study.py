@@ -22,7 +22,7 @@ from scenarios.machine import describe_machine
 from scenarios.plan import make_parameters, topology_of
 from scenarios.report.run_summary import WORDS
 from scenarios.scenario_files import STUDY, ConfigError
-from scenarios.study.section import Axis, Panel, StudySection, Variant
+from scenarios.study import Axis, Panel, StudySection, Variant
 from topologies.assumptions import ASSUMPTIONS, Assumption, assumptions_of
 
 Kind = Literal["simulated", "measured", "derived"]

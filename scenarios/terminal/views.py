@@ -27,7 +27,7 @@ from scenarios.formatting import (
 )
 from scenarios.machine import versions
 from scenarios.plan import Plan
-from scenarios.report.result_tables import (
+from scenarios.report import (
     HOLDS_WORDS,
     advice_table,
     changes_table,
