@@ -75,7 +75,7 @@ def prepare(
 
     paths = (files,) if isinstance(files, (str, Path)) else tuple(files)
     source = StreamSource(
-        name=name or (Path(paths[0]).name.split(".")[0] if paths else "stream"),
+        name=name or (Path(paths[0]).name.split(".")[0] if paths else "") or "stream",
         paths=paths,
         time=time,
         arrival=arrival,

@@ -189,6 +189,8 @@ def _changed(section: Any, path: list[str], value: Any, key: str) -> Any:
     if isinstance(section, (list, tuple)) and name.isdigit() and int(name) < len(section):
         at = int(name)
         return [*section[:at], _changed(section[at], rest, value, key), *section[at + 1 :]]
+    if isinstance(section, (list, tuple)):
+        raise ConfigError(f"--set {key}: {name!r} is none of its {len(section)}, counted from 0")
     inner = section.get(name) if isinstance(section, dict) else None
     if not isinstance(section, dict) or (rest and not isinstance(inner, (dict, list, tuple))):
         known = section if isinstance(section, dict) else {}

@@ -389,6 +389,8 @@ def lay_out(source: StreamSource, columns: list[str]) -> ColumnLayout:
 def _expressions(source: StreamSource, columns: list[str]) -> dict[str, Expression]:
     """Return the declared expressions, checked."""
     words = {"time": "the time expression", "where": "the condition"}
+    if source.time is not None and source.time.isidentifier() and source.time != ROWS:
+        _require(source, source.time, columns, "event time")
     return {
         name: check_expression(text, f"stream {source.name!r}: {what}")
         for name, what in words.items()

@@ -115,7 +115,8 @@ def errors_about(what: str, failure: str = ": Spark could not do it") -> Iterato
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise DataError(f"{what}{failure}: {one_line(error)}") from error
+        reason = re.sub(r"(, )?`__joinsim_\w+`", "", one_line(error))  # columns that nobody wrote
+        raise DataError(f"{what}{failure}: {reason}") from error
     except ConnectionError as error:
         raise DataError(
             f"{what}: Spark stopped unexpectedly; a larger memory or a smaller input may help"

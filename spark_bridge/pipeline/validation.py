@@ -24,6 +24,7 @@ from spark_bridge.pipeline.values import (
     Problem,
     is_null,
     nanoseconds,
+    not_utf8,
     number,
     text_nanos,
     text_problems,
@@ -44,6 +45,8 @@ _WHERE = "__joinsim_where"
 _INVALID = " is not valid"
 _MALFORMED = f"{TEXT} is not null"
 _MALFORMED_KIND = "row: malformed, its columns do not match the header"
+_ODD_QUOTES = f"(length({TEXT}) - length(replace({TEXT}, '\"', ''))) % 2 = 1"
+_CUT_KIND = "row: a line break inside quotes, which is not understood: a record is one line"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +81,7 @@ def validate(task: Task, typed: Typed) -> ValidatedRows:
         notes.append(f"event time {time_name} is a number, taken as nanoseconds")
     dtypes = {name: "int64" for name in source.fields if name == "ts"}
     for name, column in layout.fields.items():
-        field, dtypes[name], note = _join_field(source, typed, name, column)
+        field, dtypes[name], note = _join_field(task, typed, name, column)
         checked[FIELD + name] = (name, field)
         notes += note
     if source.arrival is not None and source.arrival != ROWS:
@@ -91,13 +94,19 @@ def validate(task: Task, typed: Typed) -> ValidatedRows:
 def _selected(task: Task, frame: DataFrame) -> DataFrame:
     """Drop the rows for which the condition is false; where it is null, they stay for now."""
     source, where = task.source, task.layout.expressions.get("where")
-    with errors_about(f"stream {source.name!r}: the condition {source.where!r}", _INVALID):
+    condition = f"stream {source.name!r}: the condition {source.where!r}"
+    with errors_about(condition, _INVALID):
         chosen = frame.select("*", sf.expr(f"({where.sql if where else 'true'})").alias(_WHERE))
+        kind = dict(chosen.dtypes)[_WHERE]
+        if kind not in ("boolean", "void"):
+            raise DataError(f"{condition} is of type {kind}; a condition is true or false")
         return chosen.filter(f"{_MALFORMED} or coalesce({_WHERE}, true)")
 
 
 def _with_reasons(frame: DataFrame, checked: dict[str, tuple[str, Checked]]) -> DataFrame:
-    kinds = [f"if({_MALFORMED}, '{_MALFORMED_KIND}', null)"]
+    kinds = [
+        f"case when {_ODD_QUOTES} then '{_CUT_KIND}' when {_MALFORMED} then '{_MALFORMED_KIND}' end"
+    ]
     reasons = list(kinds)
     for name, (shown, one) in checked.items():
         kinds.append(_case(shown, name, one.problems))
@@ -187,9 +196,7 @@ def _column_nanoseconds(typed: Typed, column: str) -> Checked | None:
     return Checked(value=with_nanos, problems=checked.problems)
 
 
-def _join_field(
-    source: StreamSource, typed: Typed, name: str, column: str
-) -> tuple[Checked, str, list[str]]:
+def _join_field(task: Task, typed: Typed, name: str, column: str) -> tuple[Checked, str, list[str]]:
     """Return the field, its dtype, and notes."""
     kind, value = typed.types[column], sql_name(column)
     if kind in MOMENTS:
@@ -197,11 +204,14 @@ def _join_field(
         assert moment is not None
         return moment, "int64", [f"join field {name}: {kind} as int64 nanoseconds"]
     if kind == "string":
-        return Checked(value=value, problems=text_problems(value, kind)), "int64", []
+        problems = text_problems(value, kind)
+        if task.files[0].format == "csv":
+            problems.append(not_utf8(value))
+        return Checked(value=value, problems=problems), "int64", []
     as_number = number(value, kind)
     if as_number is None:
         raise DataError(
-            f"stream {source.name!r}: join field {name!r} is of type {kind}; "
+            f"stream {task.source.name!r}: join field {name!r} is of type {kind}; "
             "a number, a timestamp, a date or a boolean is needed"
         )
     checked, dtype = as_number

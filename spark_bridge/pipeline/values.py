@@ -139,6 +139,14 @@ def text_problems(text: str, kind: str) -> list[Problem]:
     return [*problems, Problem(when=too_large, why=f"overflows {kind}", shown=value)]
 
 
+def not_utf8(text: str) -> Problem:
+    """Return the problem of a CSV file's *text* (SQL) that has bytes which are not UTF-8.
+
+    Spark reads all of them as one character, so that texts which differ would be equal.
+    """
+    return Problem(when=f"contains({text}, '\ufffd')", why="not UTF-8 text", shown=text)
+
+
 def text_nanos(text: str) -> str:
     """Return SQL for the nanoseconds (0 to 999) of a timestamp's text that Spark's type drops."""
     digits = f"regexp_extract({text}, ':[0-9]{{1,2}}[.][0-9]{{6}}([0-9]{{1,3}})', 1)"

@@ -147,6 +147,13 @@ def test_a_file_of_any_name_is_a_scenario(tmp_path: Path, name: str) -> None:
     assert loaded in ("my-scenario", "größe", "a-b", "x")
 
 
+@pytest.mark.parametrize("place", ["1", "first"])
+def test_a_place_that_a_list_has_not_is_refused(tmp_path: Path, place: str) -> None:
+    config = load(written(tmp_path, BASE))
+    with pytest.raises(ConfigError, match=rf"streams.{place}.where: '{place}' is none of its 1,"):
+        change(config, {f"streams.{place}.where": "x > 1"})
+
+
 def test_settings_that_contradict_each_other_are_refused_without_all_of_the_others() -> None:
     with pytest.raises(ConfigError, match=r"^settings: clock = 'live' is for actors in processes"):
         change(load("spo-q3", scale="smoke"), {"clock": "live"})

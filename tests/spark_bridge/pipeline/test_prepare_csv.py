@@ -156,3 +156,26 @@ def test_a_row_that_cannot_be_judged_by_the_condition_is_rejected_not_dropped(
     )
     assert tuples(stream)["v"].to_pylist() == [1]
     assert rejects(stream) == {3: "t: not a timestamp '?'"}
+
+
+def test_bytes_that_are_not_utf8_make_no_texts_equal(spark: Any, tmp_path: Path) -> None:
+    """Read as UTF-8, both cities of Latin-1 would have the same code."""
+    file = tmp_path / "cities.csv"
+    file.write_bytes(
+        "ts,city,note\n1,K\u00f6ln,a\n2,K\u00e4ln,b\n3,Bonn,\u00e9\n".encode("latin-1")
+    )
+    stream = prepare_one(
+        tmp_path / "out", spark, paths=[file], fields=["city"], codes={"city": "city"}
+    )
+    assert stream.rejected_reasons == {"city: not UTF-8 text": 2}
+    assert stream.rows == 1, "a note that nobody joins on may be what it is"
+
+
+def test_a_line_break_inside_quotes_is_named(spark: Any, tmp_path: Path) -> None:
+    file = tmp_path / "notes.csv"
+    file.write_text('ts,dist,note\n1,1,"a, ""b"""\n2,"two\nlines",c\n3,3,d\n4,4\n')
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=["dist"])
+    cut = "row: a line break inside quotes, which is not understood: a record is one line"
+    malformed = "row: malformed, its columns do not match the header"
+    assert rejects(stream) == {2: cut, 3: cut, 5: malformed}
+    assert stream.rows == 2

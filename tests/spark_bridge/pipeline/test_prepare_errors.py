@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import joinsim as js
 from joins.errors import DataError
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import StreamSource
@@ -111,12 +112,19 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "field named id": ({"fields": ["id"]}, "join field 'id' means the tuple's own id"),
     "field of lists": ({"fields": ["tags"]}, "join field 'tags' is of type array"),
-    "missing time": ({"time": "nope"}, "time expression 'nope' is not valid: .UNRESOLVED_COLUMN"),
+    "missing time": (
+        {"time": "att"},
+        "event time 'att' is not in .*did you mean 'at'.*columns: at",
+    ),
+    "time of nothing": ({"time": "nope + 1"}, "'nope . 1' is not valid: .UNRESOLVED_COLUMN"),
     "time of text": ({"time": "upper(word)"}, r"time, expression 'upper.word.', is of type string"),
     "time of lists": ({"time": "tags"}, "event time, column 'tags', is of type array"),
     "bad condition": ({"where": "fare >"}, "'fare >' is not valid at line 1, character 6$"),
     "condition of nothing": ({"where": "nope = 1"}, "'nope = 1' is not valid: .UNRESOLVED_COLUMN"),
-    "condition is no truth": ({"where": "fare"}, "not valid: .DATATYPE_MISMATCH"),
+    "condition is no truth": (
+        {"where": "fare"},
+        "'fare' is of type double; a condition is true or false",
+    ),
     "condition fails": ({"where": "cast(word as int) = 1"}, "CAST_INVALID_INPUT"),
     "condition overflows": ({"where": "int(fare) * 2147483647 > 0"}, "ARITHMETIC_OVERFLOW"),
     "no row selected": ({"where": "fare < -1"}, "no row of .* satisfies 'fare < -1'"),
@@ -144,6 +152,7 @@ def test_what_cannot_be_done_is_reported_in_one_line(
     assert "'R'" in message
     assert "\n" not in message
     assert "at org.apache" not in message
+    assert "__joinsim" not in message
     assert not (tmp_path / "out" / "R").exists()
     assert "".join(capfd.readouterr()) == "", "nothing but the exception speaks"
 
@@ -199,3 +208,11 @@ def test_two_streams_of_one_name_are_refused(tmp_path: Path) -> None:
     sources = [StreamSource(name=name, paths=[good(tmp_path)]) for name in ("R", "r")]
     with pytest.raises(DataError, match="two streams are named"):
         prepare(sources, tmp_path / "out")
+
+
+def test_the_folder_where_one_is_has_a_name_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match="is a folder without CSV or Parquet files"):
+        js.prepare(".")
