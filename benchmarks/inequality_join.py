@@ -5,7 +5,7 @@ and sealing are included, since the others sort, too; see `benchmarks.contest`.
 
 *W2* probes 50,000 uniform tuples with 2,000: 24,505,143 pairs. *One-off* counts the matches of 200
 probes among 500,000 stored tuples, where what is built is used once (ours are answered by
-`joins.indexes.immutable.one_off`). DuckDB joins by its IEJoin, Polars by ``join_where``; all run on
+`benchmarks.one_off`). DuckDB joins by its IEJoin, Polars by ``join_where``; all run on
 one thread and on two.
 
 Run: ``python -m benchmarks.inequality_join [--turns 5] [--json]``
@@ -24,8 +24,8 @@ import pyarrow as pa
 from benchmarks.contest import take_turns
 from benchmarks.inequality_work import InequalityWork, NumpyScan, Totals, uniform_work
 from benchmarks.measure import Result, command_line, report
+from benchmarks.one_off import probe_once
 from joins.batch import Schema
-from joins.indexes.immutable.one_off import probe_once
 from joins.indexes.index import Ranges
 from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory

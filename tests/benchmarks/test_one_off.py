@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.immutable import one_off
-from joins.indexes.immutable.one_off import probe_once
+from benchmarks import one_off
+from benchmarks.one_off import probe_once
 from joins.indexes.index import Ranges
 from joins.matches import ProbeResult
 from tests.joins.indexes.immutable.segment_cases import assert_found, brute_force, random_case
