@@ -36,9 +36,8 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.indexes.index import Sought
-from joins.machine.atomics import compare_and_swap, fetch_add, load, store
 from joins.machine.compiling import inlined, kernel
-from joins.machine.instructions import move_entries
+from joins.machine.instructions import compare_and_swap, fetch_add, load, move_entries, store
 from joins.machine.memory import LINE, aligned, record
 from joins.matches import MatchBuffer, add_match
 from joins.state import Stateful, storable

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from joins.machine.atomics import offer_core
+from joins.machine.instructions import offer_core
 from joins.machine.memory import aligned, own_lines, record
 from joins.machine.steps import implements, step, step_of
 from joins.state import storable

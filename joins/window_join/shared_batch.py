@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from joins.machine.atomics import load, store, try_lock, unlock
 from joins.machine.compiling import inlined, kernel
+from joins.machine.instructions import load, store, try_lock, unlock
 from joins.machine.lanes import LANES, lanes_greater, lanes_less
 from joins.machine.memory import LINE, aligned, own_lines
 from joins.machine.steps import step

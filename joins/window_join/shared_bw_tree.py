@@ -32,8 +32,8 @@ from joins.indexes.bw_tree import (
     swap,
 )
 from joins.indexes.index import Sought
-from joins.machine.atomics import compare_and_swap, fetch_add, load, store
 from joins.machine.compiling import inlined, kernel
+from joins.machine.instructions import compare_and_swap, fetch_add, load, store
 from joins.machine.memory import LINE, aligned, record
 from joins.machine.steps import implements
 from joins.matches import MatchBuffer

@@ -23,8 +23,8 @@ from joins.indexes.pim_tree.forest import (
 from joins.indexes.pim_tree.forest_index import build_next, probe_run, probe_tree
 from joins.indexes.pim_tree.mutable_tree import insert_locked, route
 from joins.indexes.pim_tree.pim_tree import PimTree
-from joins.machine.atomics import fetch_add, load, lock, store, try_lock, unlock
 from joins.machine.compiling import inlined, kernel
+from joins.machine.instructions import fetch_add, load, lock, store, try_lock, unlock
 from joins.machine.memory import aligned, record
 from joins.machine.steps import implements
 from joins.matches import MatchBuffer

@@ -60,8 +60,8 @@ from joins.indexes.pim_tree.mutable_tree import (
     insert_into_subindex,
     route,
 )
-from joins.machine.atomics import lock, unlock
 from joins.machine.compiling import inlined, kernel
+from joins.machine.instructions import lock, unlock
 from joins.machine.memory import aligned
 from joins.machine.steps import DONE, MAINTAIN, NO_ROOM
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches

@@ -25,9 +25,15 @@ from joins.indexes.pim_tree.forest import (
     tree_width,
 )
 from joins.indexes.pim_tree.immutable_tree import count_less, descend
-from joins.machine.atomics import fetch_add, lock, unlock
 from joins.machine.compiling import inlined, kernel
-from joins.machine.instructions import move_entries, prefetch_entry, prefetch_to_write
+from joins.machine.instructions import (
+    fetch_add,
+    lock,
+    move_entries,
+    prefetch_entry,
+    prefetch_to_write,
+    unlock,
+)
 from joins.machine.memory import LINE
 from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 

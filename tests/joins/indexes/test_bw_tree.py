@@ -23,8 +23,8 @@ from joins.indexes.bw_tree import (
     swap,
 )
 from joins.indexes.index import Sought
-from joins.machine.atomics import offer_core
 from joins.machine.compiling import allocating, kernel
+from joins.machine.instructions import offer_core
 from joins.matches import begin_row, commit_row, find_matches
 from joins.work import COUNTERS, INSERTS, new_counters
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.pim_tree import make_work
 from joins.hashing import mix, splitmix64
-from joins.machine.atomics import offer_core
+from joins.machine.instructions import offer_core
 from joins.machine.memory import own_lines
 from joins.machine.steps import implements
 from joins.window_join.rows import make_rows
