@@ -17,8 +17,10 @@ B+-tree here, whose nodes are pages with their deltas.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 
 from joins.indexes import bw_tree
 from joins.indexes.pim_tree.forest_index import WIDTH
@@ -183,20 +185,25 @@ def merge_time(entries: float, fanout: float, merge_entry_ns: float) -> float:
 _FILLED = 0.69
 """Share of a B+-tree's slots that random inserts fill on average: ln 2 (Yao, 1978)."""
 
-MODELLED: tuple[IndexName, ...] = (
-    "pim_tree",
-    "im_tree",
-    "b_plus_tree",
-    "bw_tree",
-    "ib_chain",
-    "b_chain",
-    "nested_loop",
-)
-"""Indexes that the model has an equation for."""
+_MERGE_RATIOS = tuple(2.0**-k for k in range(7))
+_CHAIN_LENGTHS = (2, 3, 4, 8)
 
-MERGE_RATIOS = tuple(2.0**-k for k in range(7))
-INSERTION_DEPTHS = (0, 1, 2, 3)
-CHAIN_LENGTHS = (2, 3, 4, 8)
+CANDIDATES: dict[IndexName, list[Making]] = {
+    "pim_tree": [
+        Making(merge_ratio=ratio, insertion_depth=depth)
+        for ratio in _MERGE_RATIOS
+        for depth in (0, 1, 2, 3)
+    ],
+    "im_tree": [Making(index="im_tree", merge_ratio=ratio) for ratio in _MERGE_RATIOS],
+    "b_plus_tree": [Making(index="b_plus_tree")],
+    "bw_tree": [Making(index="bw_tree")],
+    "ib_chain": [Making(index="ib_chain", chain_length=length) for length in _CHAIN_LENGTHS],
+    "b_chain": [Making(index="b_chain", chain_length=length) for length in _CHAIN_LENGTHS],
+    "nested_loop": [Making(index="nested_loop")],
+}
+"""The indexes that the model has an equation for, and of each the settings to choose from."""
+
+MODELLED = tuple(CANDIDATES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,24 +324,8 @@ def predict_all(
 
     *unit_ps* are the prices of units, by index.
     """
-    best: dict[str, CostPrediction] = {}
-    for making in _makings():
-        name = making.index_name
-        prices = unit_ps(name)
-        prediction = predict(making, window=window, match_rate=match_rate, unit_ps=prices)
-        if name not in best or prediction.tuple_ns < best[name].tuple_ns:
-            best[name] = prediction
-    return sorted(best.values(), key=lambda prediction: prediction.tuple_ns)
-
-
-def _makings() -> Iterator[Making]:
-    yield Making(index="nested_loop")
-    yield Making(index="b_plus_tree")
-    yield Making(index="bw_tree")
-    for length in CHAIN_LENGTHS:
-        yield Making(index="b_chain", chain_length=length)
-        yield Making(index="ib_chain", chain_length=length)
-    for ratio in MERGE_RATIOS:
-        yield Making(index="im_tree", merge_ratio=ratio)
-        for depth in INSERTION_DEPTHS:
-            yield Making(index="pim_tree", merge_ratio=ratio, insertion_depth=depth)
+    best = []
+    for index, makings in CANDIDATES.items():
+        of_index = partial(predict, window=window, match_rate=match_rate, unit_ps=unit_ps(index))
+        best.append(min(map(of_index, makings), key=attrgetter("tuple_ns")))
+    return sorted(best, key=attrgetter("tuple_ns"))
