@@ -23,7 +23,7 @@ from actors.whole_files import write_text
 from joins.batch import Schema
 from joins.errors import suggest
 from joins.oracle.match import clear_unsatisfied
-from joins.queries.conditions import Comparison, Field
+from joins.queries.conditions import Field
 from joins.queries.query import JoinQuery
 from scenarios.config import RunConfig, python_call
 from scenarios.engines.comparison import EngineComparison, compare_engines, find_engines
@@ -543,7 +543,7 @@ def data_statistics(
 def key_of(query: JoinQuery, stream: int) -> str | None:
     """Return the first field of a stream that the query compares with ``=``; None without."""
     for predicate in query.predicates:
-        if isinstance(predicate.operator, Comparison) and predicate.operator.is_equality:
+        if predicate.operator.is_equality:
             for side in predicate.fields:
                 if side.stream == stream:
                     return side.name

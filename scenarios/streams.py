@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from joins.queries.conditions import Comparison
 from joins.queries.query import JoinQuery, Predicate
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
@@ -217,4 +216,4 @@ def check_codes(query: JoinQuery, streams: Sequence[PreparedStream]) -> None:
 
 def _can_compare_text(predicate: Predicate) -> bool:
     operator = predicate.operator
-    return isinstance(operator, Comparison) and (operator.is_equality or operator.negated)
+    return (operator.is_equality or operator.negated) and not operator.subtracts

@@ -88,3 +88,17 @@ def test_nothing_simulated_depends_on_the_builtin_hash() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hash"
     ]
     assert not found, "\n".join(found)
+
+
+def test_no_file_but_the_parser_and_the_oracle_knows_an_operator_by_its_class() -> None:
+    """So a new one is written in the four files that CONTRIBUTING names, and nowhere else."""
+    knowing = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == "joins.queries.conditions"
+        for alias in node.names
+        if alias.name in ("Band", "Comparison")
+    }
+    assert knowing == {"joins/oracle/match.py", "joins/queries/parser.py"}

@@ -29,7 +29,7 @@ from joins.indexes.panjoin.subwindow import (
     probe_subwindows,
 )
 from joins.matches import Matches, ProbeResult
-from joins.queries.conditions import Band, Condition
+from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.state import Stateful, storable
 from joins.work import NO_WORK, Step, Work
@@ -225,9 +225,9 @@ def indexed_predicate(query: JoinQuery) -> int:
         operator = query.predicates[place].operator
         if operator.is_equality:
             return 0, place
-        if isinstance(operator, Band):
-            return 1, place
-        return 3 if operator.negated else 2, place
+        if operator.negated:
+            return 3, place
+        return 1 if operator.subtracts else 2, place
 
     return min(range(len(query.predicates)), key=rank)
 

@@ -83,6 +83,8 @@ class Comparison:
     compare: Callable[[Any, Any], Any] = field(compare=False)
     spelt: str = field(compare=False)
 
+    subtracts: ClassVar[bool] = False
+
     def __str__(self) -> str:
         return self.symbol
 
@@ -179,6 +181,8 @@ class Band:
 
     is_equality: ClassVar[bool] = False
     negated: ClassVar[bool] = False
+    subtracts: ClassVar[bool] = True
+    """Whether it is about the difference of its sides, which may not fit 64 bits."""
 
     def __post_init__(self) -> None:
         if self.symbol not in ("<", "<="):

@@ -24,7 +24,7 @@ from actors.feed import StreamFile
 from actors.result_files import part_files
 from joins.batch import Schema
 from joins.hashing import mix
-from joins.queries.conditions import Band, Condition
+from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from scenarios.engines import (
     EngineResult,
@@ -381,7 +381,7 @@ def _holds(condition: Condition, probe: Any, stored: Any) -> list[Any]:
     import polars as pl
 
     whole = condition.dtype == "int64"
-    if whole and isinstance(condition.operator, Band):  # a difference may not fit 64 bits
+    if whole and condition.operator.subtracts:
         probe, stored = probe.cast(pl.Int128), stored.cast(pl.Int128)
     holds = condition.operator.holds(stored, probe, whole=whole)
     if whole:

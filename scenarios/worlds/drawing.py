@@ -22,6 +22,7 @@ from annotated_types import Interval
 
 from actors.feed import Disorder
 from actors.source import Feeding
+from joins.queries.conditions import COMPARISONS
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery, QueryError
 from netsim.network import PRESETS
@@ -83,7 +84,7 @@ of time. Both are worth a look now and then, and show less than what is between.
 _RANGES = ((-4, -2), (-4, 6), (0, 3), (0, 3))
 """First and last value of y: mostly few, which x has too; once in four hardly any that x has."""
 
-_COMPARISONS = ("<", "<=", ">", ">=", "=", "!=")
+_COMPARISONS = list(dict.fromkeys(one.symbol for one in COMPARISONS.values()))
 _WIDTHS = (0.1, 0.3, 1, 2)
 """Of bands: some below and some above the distance of whole values."""
 
