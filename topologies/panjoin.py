@@ -28,6 +28,7 @@ from actors.panjoin.worker import IndexedQuery, OutOfOrderWorker, Worker
 from actors.protocol import FEEDBACK
 from actors.source import Source
 from joins.indexes.panjoin.accelerator import Accelerator
+from joins.indexes.panjoin.lookup import StructureName
 from joins.indexes.panjoin.subwindow import CAPACITY_MOST, SubwindowShape
 from joins.queries.windows import Window
 from topologies.actor_graph import ActorGraph
@@ -82,7 +83,7 @@ class PanJoinParameters:
     """
 
     workers: Pes = 4
-    structure: Literal["bi_sort", "rap_table", "wib_tree", "auto"] = "bi_sort"
+    structure: Literal[StructureName, "auto"] = "bi_sort"
     subwindow: Count | None = None
     partitions: Count | None = None
     sigma: Annotated[float, Interval(ge=1, le=100)] = 1.25

@@ -2,20 +2,47 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import core_schema
 
 from joins.errors import suggest
 
 if TYPE_CHECKING:
+    from joins.indexes.panjoin.lookup import StructureName
     from joins.window_join.registry import IndexName
     from scenarios.calibration.window_workload import WindowWorkload
 else:
-    IndexName = str  # which are allowed is looked up as one is named: to load them takes a while
+    IndexName = StructureName = str  # see `_OneOf`
+
+
+class _OneOf:
+    """For a key: the names in a registry, ``module:variable``, and *others*.
+
+    They are looked up as one is named: to load them takes a while.
+    """
+
+    def __init__(self, registry: str, *others: str) -> None:
+        self._registry, self._others = registry, others
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return core_schema.no_info_after_validator_function(self._check, handler(str))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"enum": self._names(), "type": "string"}
+
+    def _names(self) -> list[str]:
+        return [*pkgutil.resolve_name(self._registry), *self._others]
+
+    def _check(self, name: str) -> str:
+        if name not in self._names():
+            raise ValueError(suggest(name, self._names()))
+        return name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,26 +242,6 @@ class MemoryTrafficSurvey(Survey):
     window_bits: Annotated[int, Field(ge=6, le=26)] = 14
 
 
-def _known_index(name: str) -> str:
-    from joins.window_join.registry import INDEXES
-
-    if name not in INDEXES:
-        raise ValueError(suggest(name, INDEXES))
-    return name
-
-
-def _list_indexes(schema: dict[str, Any]) -> None:
-    from joins.window_join.registry import INDEXES
-
-    schema["enum"] = list(INDEXES)
-
-
-WindowIndex = Annotated[
-    IndexName, AfterValidator(_known_index), Field(json_schema_extra=_list_indexes)
-]
-"""Name of an index of the window join."""
-
-
 class WindowJoinSpeedSurvey(Survey):
     """How fast a window join is on this machine, its windows full.
 
@@ -261,7 +268,7 @@ class WindowJoinSpeedSurvey(Survey):
     clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns", "task_us")
 
     of: Literal["window join speed"] = "window join speed"
-    index: WindowIndex = "pim_tree"
+    index: Annotated[IndexName, _OneOf("joins.window_join.registry:INDEXES")] = "pim_tree"
     merge_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
     insertion_depth: Annotated[int, Field(ge=0, le=8)] = 2
     chain_length: Annotated[int, Field(ge=2, le=64)] = 2
@@ -396,7 +403,10 @@ class SubwindowSpeedSurvey(Survey):
     clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns")
 
     of: Literal["subwindow speed"] = "subwindow speed"
-    structure: Literal["bi_sort", "rap_table", "wib_tree", "b_plus_tree"] = "bi_sort"
+    structure: Annotated[
+        StructureName | Literal["b_plus_tree"],
+        _OneOf("joins.indexes.panjoin.subwindow:STRUCTURES", "b_plus_tree"),
+    ] = "bi_sort"
     tuples: Annotated[int, Field(ge=64, le=1 << 26)] = 1 << 20
     partitions: Annotated[int, Field(ge=1)] = 1 << 13
     buffer: Annotated[int, Field(ge=1)] | None = None
@@ -438,7 +448,7 @@ class SegmentSpeedSurvey(Survey):
     clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns")
 
     of: Literal["segment speed"] = "segment speed"
-    structure: Literal["po_join", "css_bits", "css_hash", "prefix_grid"] = "po_join"
+    structure: Annotated[str, _OneOf("joins.indexes.structures:SEGMENTS")] = "po_join"
     tuples: Annotated[int, Field(ge=1, le=10**7)] = 100_000
     match_share: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
     probes: Annotated[int, Field(ge=1)] = 500
