@@ -24,7 +24,7 @@ from actors.results import Found, send_answers
 from actors.source import Fed, Probes, give_windows
 from actors.window_join import expire
 from joins.batch import Batch, Schema
-from joins.indexes.index import Index, ranges_for, stored_columns
+from joins.indexes.index import Index, probe_columns, ranges_for, stored_columns
 from joins.indexes.structures import find_window_index
 from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
@@ -219,7 +219,7 @@ class Segment(Stateful):
     ) -> tuple[np.ndarray, ProbeResult]:
         """Probe with those of *arriving* that see any tuples; return which, and the result."""
         rows = np.flatnonzero(start < stop)
-        columns = [arriving.batch.fields[c.probe_field][rows] for c in self._conditions]
+        columns = probe_columns(self._conditions, arriving.batch, rows)
         ranges = ranges_for(self._conditions, columns, start[rows], stop[rows])
         return rows, self._index.probe(ranges, enumerate=pairs)
 

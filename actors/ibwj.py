@@ -13,7 +13,7 @@ from actors.results import Answers
 from actors.source import Fed
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.indexes.index import stored_columns
+from joins.indexes.index import JoinSides, stored_columns
 from joins.matches import Matches, ProbeResult
 from joins.queries.query import JoinQuery
 from joins.state import Stateful
@@ -39,40 +39,32 @@ class Residual(Stateful):
     state = ("_first", "_columns")
 
     def __init__(self, query: JoinQuery, schemas: tuple[Schema, ...], indexed: int | None) -> None:
-        streams = range(len(query.streams))
-        self._stored_stream = [query.stored_stream(stream) for stream in streams]
-        self._conditions = [
-            [one for place, one in enumerate(query.conditions(stream, schemas)) if place != indexed]
-            for stream in streams
-        ]
-        self._first = [0] * len(streams)
+        others = [place for place in range(len(query.predicates)) if place != indexed]
+        self._sides = JoinSides(query, schemas, others)
+        self._first = [0] * len(query.streams)
         self._columns = [
-            [np.empty(0, one.dtype) for one in self._conditions[self._stored_stream[stream]]]
-            for stream in streams
+            [np.empty(0, condition.dtype) for condition in conditions]
+            for conditions in self._sides.storing
         ]
 
     def __bool__(self) -> bool:
-        return bool(self._conditions[0])
+        return bool(self._sides.probing[0])
 
     def store(self, arrivals: Arrivals) -> None:
         """Store the fields of the next arrivals."""
         for stream, part in enumerate(arrivals.parts):
-            conditions = self._conditions[self._stored_stream[stream]]
-            self._columns[stream] = [
-                np.concatenate(columns)
-                for columns in zip(
-                    self._columns[stream], stored_columns(conditions, part), strict=True
-                )
-            ]
+            new = stored_columns(self._sides.storing[stream], part)
+            columns = zip(self._columns[stream], new, strict=True)
+            self._columns[stream] = [np.concatenate(both) for both in columns]
 
     def check(self, probing: Batch, found: Matches) -> tuple[Matches, Work]:
         """Return the matches of *found* that hold of all predicates; it has their ids."""
         match_id = found.match_id
         assert match_id is not None
         row = np.repeat(np.arange(len(found)), found.count)
-        stored = self._stored_stream[found.stream]
+        stored = self._sides.stored_stream[found.stream]
         holds = np.ones(len(row), bool)
-        conditions = self._conditions[found.stream]
+        conditions = self._sides.probing[found.stream]
         for one, kept in zip(conditions, self._columns[stored], strict=True):
             probe = probing.fields[one.probe_field][row]
             holds &= one.holds(probe, kept[match_id - self._first[stored]])

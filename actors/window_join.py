@@ -21,7 +21,7 @@ from actors.results import Answers
 from actors.source import Fed, Probes, give_windows
 from joins.batch import Batch, Schema
 from joins.hashing import partition
-from joins.indexes.index import Index, ranges_for, stored_columns
+from joins.indexes.index import Index, JoinSides, probe_columns, ranges_for, stored_columns
 from joins.indexes.structures import find_window_index
 from joins.matches import Matches
 from joins.queries.conditions import Condition
@@ -283,16 +283,13 @@ class Joiner(Actor):
         options: Mapping[str, Any],
         pairs: bool,
     ) -> None:
-        streams = range(len(query.streams))
         self._routing = routing
         self._pe = pe
         self._pairs = pairs
-        self._stored_stream = [query.stored_stream(stream) for stream in streams]
-        self._probing = [query.conditions(stream, schemas) for stream in streams]
-        self._storing = [self._probing[other] for other in self._stored_stream]
+        self._sides = JoinSides(query, schemas)
         self._index = structure_name(index)
         self._indexes: list[Index] = [
-            find_window_index(index)(conditions, **options) for conditions in self._storing
+            find_window_index(index)(conditions, **options) for conditions in self._sides.storing
         ]
 
     def receive(self, message: Message, context: Context) -> None:
@@ -303,7 +300,7 @@ class Joiner(Actor):
             batch, index = part.batch, self._indexes[stream]
             stored = self._routing.stored_at(stream, batch).at(self._pe)
             ids = batch.id[stored]
-            work = index.insert(stored_columns(self._storing[stream], batch, stored), ids)
+            work = index.insert(stored_columns(self._sides.storing[stream], batch, stored), ids)
             context.charge(work, Step(f"{self._index}.insert", len(ids), len(index)))
             probing.append(self._routing.probes_at(stream, batch).at(self._pe))
         if any(map(np.any, probing)):
@@ -317,13 +314,13 @@ class Joiner(Actor):
 
     def _probe(self, stream: int, part: Probes, rows: np.ndarray, context: Context) -> Matches:
         """Return the matches of some *rows* of *part*, a mask."""
-        conditions, ids = self._probing[stream], part.batch.id[rows]
-        columns = [part.batch.fields[condition.probe_field][rows] for condition in conditions]
+        batch, conditions = part.batch, self._sides.probing[stream]
+        columns = probe_columns(conditions, batch, rows)
         ranges = ranges_for(conditions, columns, part.start[rows], part.stop[rows])
-        index = self._indexes[self._stored_stream[stream]]
+        index = self._indexes[self._sides.stored_stream[stream]]
         result = index.probe(ranges, enumerate=self._pairs)
-        context.charge(result.work, Step(f"{self._index}.probe", len(ids), len(index)))
-        return result.of(stream, ids)
+        context.charge(result.work, Step(f"{self._index}.probe", len(result.count), len(index)))
+        return result.of(stream, batch.id[rows])
 
 
 def expire(context: Context, name: str, index: Index, horizon: int) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.batch import Batch, Schema
-from joins.indexes.index import EncodedRanges, column, encode
+from joins.indexes.index import EncodedRanges, JoinSides, column, encode, stored_columns
 from joins.indexes.interval_buffer import IntervalBuffer, Reach
 from joins.indexes.key_groups import group_by_key
 from joins.matches import Matches
@@ -53,11 +53,9 @@ class IntervalJoin(Stateful):
 
     def __init__(self, query: JoinQuery, schemas: Sequence[Schema]) -> None:
         self._interval = query.reach
-        self._conditions = [
-            [c for i, c in enumerate(query.conditions(stream, schemas)) if i != query.key]
-            for stream in (0, 1)
-        ]
-        self.buffers = [IntervalBuffer(len(self._conditions[0])) for _ in (0, 1)]
+        others = [place for place in range(len(query.predicates)) if place != query.key]
+        self._sides = JoinSides(query, schemas, others)
+        self.buffers = [IntervalBuffer(len(others)) for _ in (0, 1)]
 
     def __len__(self) -> int:
         return sum(len(buffer) for buffer in self.buffers)
@@ -93,7 +91,7 @@ class IntervalJoin(Stateful):
         return JoinedPairs(found.of(base, ids), row, found.work + inserted)
 
     def _ranges(self, stream: int, batch: Batch) -> EncodedRanges:
-        conditions = self._conditions[stream]
+        conditions = self._sides.probing[stream]
         low, high = np.empty((2, len(conditions), len(batch)), np.int64)
         for place, condition in enumerate(conditions):
             least, most = condition.bounds(batch.fields[condition.probe_field])
@@ -102,11 +100,10 @@ class IntervalJoin(Stateful):
         return EncodedRanges(low, high, negated, _NOTHING, _NOTHING)
 
     def _codes(self, stream: int, batch: Batch) -> np.ndarray:
-        conditions = self._conditions[1 - stream]
-        codes = np.empty((len(conditions), len(batch)), np.int64)
-        for place, condition in enumerate(conditions):
-            values = batch.fields[condition.stored_field]
-            codes[place] = encode(values.astype(condition.dtype, copy=False))
+        columns = stored_columns(self._sides.storing[stream], batch)
+        codes = np.empty((len(columns), len(batch)), np.int64)
+        for row, values in zip(codes, columns, strict=True):
+            row[:] = encode(values)
         return codes
 
 

@@ -17,7 +17,14 @@ from actors.results import Found, send_answers
 from actors.source import Probes
 from joins.batch import Batch, Schema
 from joins.event_time import Candidates, EventTimePairs, Paired
-from joins.indexes.index import EncodedRanges, encode_ranges, ranges_for, stored_columns
+from joins.indexes.index import (
+    EncodedRanges,
+    JoinSides,
+    encode_ranges,
+    probe_columns,
+    ranges_for,
+    stored_columns,
+)
 from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.bi_sort import Records
 from joins.indexes.panjoin.lookup import StructureName
@@ -29,7 +36,6 @@ from joins.indexes.panjoin.subwindow import (
     probe_subwindows,
 )
 from joins.matches import Matches, ProbeResult
-from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.state import Stateful, storable
 from joins.work import NO_WORK, Step, Work
@@ -232,47 +238,41 @@ def indexed_predicate(query: JoinQuery) -> int:
     return min(range(len(query.predicates)), key=rank)
 
 
-class IndexedQuery:
-    """The query as PanJoin's actors see it: conditions by stream, the indexed one first.
+class IndexedQuery(JoinSides):
+    """The query as PanJoin's actors see it: the indexed condition comes first.
 
     Attributes
     ----------
     streams
         Number of streams.
-    stored_stream
-        Per probing stream the one it probes.
     dtypes
         Per stored stream the dtypes of its fields.
     """
 
     def __init__(self, query: JoinQuery, schemas: tuple[Schema, ...]) -> None:
-        self.streams = len(query.streams)
         indexed = indexed_predicate(query)
-        self.stored_stream = [query.stored_stream(stream) for stream in range(self.streams)]
-        self._probing: list[list[Condition]] = []
-        for stream in range(self.streams):
-            conditions = list(query.conditions(stream, schemas))
-            self._probing.append([conditions.pop(indexed), *conditions])
-        self._storing = [self._probing[other] for other in self.stored_stream]
-        self.dtypes = [tuple(c.dtype for c in conditions) for conditions in self._storing]
+        others = [place for place in range(len(query.predicates)) if place != indexed]
+        super().__init__(query, schemas, [indexed, *others])
+        self.streams = len(query.streams)
+        self.dtypes = [tuple(c.dtype for c in conditions) for conditions in self.storing]
 
     def stored_columns(self, stream: int, batch: Batch) -> list[np.ndarray]:
         """Return what is stored of tuples of *stream*, a column per condition."""
-        return stored_columns(self._storing[stream], batch)
+        return stored_columns(self.storing[stream], batch)
 
     def probes_as_stored(self, stream: int) -> bool:
         """Return whether tuples of *stream* probe with the field that they are indexed by."""
-        return self._probing[stream][0].probe_field == self._storing[stream][0].stored_field
+        return self.probing[stream][0].probe_field == self.storing[stream][0].stored_field
 
     def probing_values(self, stream: int, batch: Batch) -> np.ndarray:
         """Return the values that tuples of *stream* probe the indexed field with."""
-        indexed = self._probing[stream][0]
+        indexed = self.probing[stream][0]
         return batch.fields[indexed.probe_field].astype(indexed.dtype, copy=False)
 
     def ranges(self, stream: int, part: Probes) -> EncodedRanges:
         """Return the ranges that tuples of *stream* probe with."""
-        conditions = self._probing[stream]
-        columns = [part.batch.fields[c.probe_field] for c in conditions]
+        conditions = self.probing[stream]
+        columns = probe_columns(conditions, part.batch)
         ranges = ranges_for(conditions, columns, part.start, part.stop)
         return encode_ranges(ranges, [c.dtype for c in conditions])
 

@@ -26,7 +26,7 @@ from actors.spo_join.router import MergeFlag, Routed, UpTo
 from joins.batch import Schema
 from joins.indexes.immutable.order_arrays import permutation
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
-from joins.indexes.index import ranges_for
+from joins.indexes.index import JoinSides, probe_columns, ranges_for
 from joins.indexes.range_search import Brackets
 from joins.indexes.structures import find_segment
 from joins.matches import ProbeResult
@@ -446,9 +446,7 @@ class PoJoinPE(Actor):
         threads: int = 1,
         pairs: bool,
     ) -> None:
-        streams = range(len(query.streams))
-        self._conditions = [query.conditions(stream, schemas) for stream in streams]
-        self._stored_stream = [query.stored_stream(stream) for stream in streams]
+        self._sides = JoinSides(query, schemas)
         self._window = window()
         self._segment = find_segment(immutable)
         self._structure = structure_name(immutable)
@@ -491,7 +489,7 @@ class PoJoinPE(Actor):
             assembly is None
             or epoch not in self._queues
             or not assembly.is_complete(
-                predicates=len(self._conditions[0]), streams=len(self._conditions)
+                predicates=len(self._sides.probing[0]), streams=len(self._sides.probing)
             )
         ):
             return
@@ -504,7 +502,7 @@ class PoJoinPE(Actor):
         # Queued tuples saw the epoch whole, whatever has expired since.
         queue = self._queues.pop(epoch)
         if queue:
-            self._probe(queue, [[sealed]] * len(self._conditions), context)
+            self._probe(queue, [[sealed]] * len(self._sides.probing), context)
 
     def _probe(
         self, queue: Sequence[Routed], structures: list[list[Sealed]], context: Context
@@ -515,7 +513,7 @@ class PoJoinPE(Actor):
         costs more than its matches.
         """
         answers: list[list[Found]] = [[] for _ in queue]
-        for stream, stored in enumerate(self._stored_stream):
+        for stream, stored in enumerate(self._sides.stored_stream):
             parts = [routed.parts[stream] for routed in queue]
             rows = [len(part) for part in parts]
             if not any(rows) or not structures[stored]:
@@ -536,9 +534,8 @@ class PoJoinPE(Actor):
         self, structures: Sequence[Sealed], part: Probes, stream: int
     ) -> Sequence[ProbeResult]:
         """Probe the segments that *stream* probes in *structures* (at least one) with *part*."""
-        conditions = self._conditions[stream]
-        stored = self._stored_stream[stream]
-        columns = [part.batch.fields[condition.probe_field] for condition in conditions]
+        stored, conditions = self._sides.stored_stream[stream], self._sides.probing[stream]
+        columns = probe_columns(conditions, part.batch)
         return probe_all(
             [sealed.segments[stored] for sealed in structures],
             ranges_for(conditions, columns, *self._window.bounds(part)),
@@ -555,7 +552,7 @@ class PoJoinPE(Actor):
                 for sealed in self._sealed
                 if not self._window.is_expired(stream, sealed.epoch, sealed.stop(stream))
             ]
-            for stream in range(len(self._conditions))
+            for stream in range(len(self._sides.probing))
         ]
 
     def _drop_expired(self) -> None:

@@ -26,9 +26,8 @@ from joins.hashing import partition
 from joins.id_sets import intersect_ids
 from joins.indexes.b_plus.b_plus_tree import BPlusTree, KeyRanges
 from joins.indexes.immutable.order_arrays import offset
-from joins.indexes.index import stored_columns
+from joins.indexes.index import JoinSides, stored_columns
 from joins.matches import ProbeResult
-from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.state import Stateful
 from joins.work import Step, Work
@@ -348,19 +347,14 @@ class PredicatePE(Actor):
         mutable: str = "bits",
         partitioning: str = "hash",
     ) -> None:
-        streams = range(len(query.streams))
         self._predicate = predicate
         self._replica = replica
         self._replicas = replicas
         self._rows = ROWS[mutable]
         self._partitioning = PARTITIONINGS[partitioning]()
-        self._stored_stream = [query.stored_stream(stream) for stream in streams]
-        self._probing: list[Condition] = [
-            query.conditions(stream, schemas)[predicate] for stream in streams
-        ]
-        self._storing: list[Condition] = [self._probing[other] for other in self._stored_stream]
-        self._trees = [BPlusTree(condition.dtype) for condition in self._storing]
-        self._base = [0] * len(streams)
+        self._sides = JoinSides(query, schemas, [predicate])
+        self._trees = [BPlusTree(condition.dtype) for (condition,) in self._sides.storing]
+        self._base = [0] * len(self._trees)
 
     def receive(self, message: Message, context: Context) -> None:
         """Store and probe tuples, or merge at a flag."""
@@ -374,7 +368,7 @@ class PredicatePE(Actor):
 
     def _store(self, routed: Routed, context: Context) -> None:
         for stream, part in enumerate(routed.parts):
-            (keys,) = stored_columns([self._storing[stream]], part.batch)
+            (keys,) = stored_columns(self._sides.storing[stream], part.batch)
             tree = self._trees[stream]
             work = tree.insert(keys, part.batch.id)
             context.charge(work, Step("predicate_tree.insert", len(part), len(tree)))
@@ -392,7 +386,7 @@ class PredicatePE(Actor):
 
     def _find(self, stream: int, part: Probes, context: Context) -> PredicateRows:
         """Return a row for every probe: the stored tuples it matches, inside its window."""
-        condition, stored = self._probing[stream], self._stored_stream[stream]
+        (condition,), stored = self._sides.probing[stream], self._sides.stored_stream[stream]
         low, high = condition.bounds(part.batch.fields[condition.probe_field])
         ranges = KeyRanges(low, high, condition.negated, part.start, part.stop)
         tree = self._trees[stored]

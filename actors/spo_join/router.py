@@ -8,6 +8,7 @@ from actors.protocol import Actor, Context, Message, Payload
 from actors.source import Fed, Probes, give_windows
 from joins.batch import Schema
 from joins.epochs import EpochCutter, MergeThreshold
+from joins.indexes.index import JoinSides
 from joins.queries.query import JoinQuery
 from joins.queries.windows import WindowBounds
 
@@ -86,22 +87,18 @@ class Router(Actor):
     def __init__(
         self, *, query: JoinQuery, schemas: tuple[Schema, ...], threshold: MergeThreshold
     ) -> None:
-        streams = range(len(query.streams))
-        conditions = [query.conditions(stream, schemas) for stream in streams]
+        sides = JoinSides(query, schemas)
         # Per predicate and stream the field that tuples probe with, and the one that is stored.
         self._fields = [
             [
                 list(dict.fromkeys((probing.probe_field, storing.stored_field)))
-                for probing, storing in (
-                    (conditions[stream][i], conditions[query.stored_stream(stream)][i])
-                    for stream in streams
-                )
+                for probing, storing in by_stream
             ]
-            for i in range(len(query.predicates))
+            for by_stream in zip(*map(zip, sides.probing, sides.storing), strict=True)
         ]
         self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
-        self._cutter = EpochCutter(threshold, len(streams))
-        self._ends = [0] * len(streams)
+        self._cutter = EpochCutter(threshold, len(query.streams))
+        self._ends = [0] * len(query.streams)
         self._number = 0
 
     def receive(self, message: Message, context: Context) -> None:

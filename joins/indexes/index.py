@@ -22,15 +22,16 @@ insert or expire.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from joins.batch import FIELD_DTYPES, Batch, Rows
+from joins.batch import FIELD_DTYPES, Batch, Rows, Schema
 from joins.machine.compiling import inlined
 from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
+from joins.queries.query import JoinQuery
 from joins.state import State, storable
 from joins.work import Work
 
@@ -157,6 +158,29 @@ class EncodedRanges(NamedTuple):
     stop: np.ndarray
 
 
+class JoinSides:
+    """What each stream's tuples probe with and are stored for, where one or two streams are joined.
+
+    Attributes
+    ----------
+    stored_stream
+        Per probing stream the one it probes.
+    probing, storing
+        Per stream the conditions that its tuples probe with, and those that they are stored for:
+        those of the query's predicates at *places*, in this order, or of all.
+    """
+
+    def __init__(
+        self, query: JoinQuery, schemas: Sequence[Schema], places: Iterable[int] | None = None
+    ) -> None:
+        chosen = range(len(query.predicates)) if places is None else tuple(places)
+        streams = range(len(query.streams))
+        conditions = [query.conditions(stream, schemas) for stream in streams]
+        self.stored_stream = [query.stored_stream(stream) for stream in streams]
+        self.probing = [tuple(of_stream[place] for place in chosen) for of_stream in conditions]
+        self.storing = [self.probing[other] for other in self.stored_stream]
+
+
 def ranges_for(
     conditions: Sequence[Condition],
     columns: Sequence[np.ndarray],
@@ -171,6 +195,13 @@ def ranges_for(
         high.append(greatest)
         negated.append(condition.negated)
     return Ranges(low, high, negated, start, stop)
+
+
+def probe_columns(
+    conditions: Sequence[Condition], batch: Batch, rows: Rows = slice(None)
+) -> list[np.ndarray]:
+    """Return what some *rows* probe with, a column per condition, as `ranges_for` takes them."""
+    return [batch.fields[condition.probe_field][rows] for condition in conditions]
 
 
 def stored_columns(

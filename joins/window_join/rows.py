@@ -13,7 +13,7 @@ import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Schema
-from joins.indexes.index import column, encode, encode_ends, keys_column
+from joins.indexes.index import JoinSides, column, encode, encode_ends, keys_column, stored_columns
 from joins.indexes.pim_tree.forest import INF
 from joins.machine.compiling import inlined
 from joins.queries.conditions import Condition
@@ -119,12 +119,10 @@ class RowMaker(Stateful):
 
     def __init__(self, query: JoinQuery, schemas: Sequence[Schema]) -> None:
         self._last = -1
-        streams = range(len(query.streams))
-        probing = [query.conditions(stream, schemas) for stream in streams]
-        ranges = [place for place, one in enumerate(probing[0]) if not one.negated]
+        predicates = enumerate(query.predicates)
+        ranges = [place for place, one in predicates if not one.operator.negated]
         self.indexed = ranges[0] if ranges else None
-        self._probing = [conditions[self.indexed or 0] for conditions in probing]
-        self._storing = [self._probing[query.stored_stream(stream)] for stream in streams]
+        self._sides = JoinSides(query, schemas, [self.indexed or 0])
         self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
 
     def make(self, arrivals: Arrivals) -> KernelRows:
@@ -144,9 +142,9 @@ class RowMaker(Stateful):
         bounds = self._bounds.advance(arrivals)
         columns = []
         for stream, (part, (start, stop)) in enumerate(zip(parts, bounds, strict=True)):
-            condition, stored = self._probing[stream], self._storing[stream]
+            (condition,) = self._sides.probing[stream]
             low, high = self._range(condition, part.fields[condition.probe_field])
-            key = encode(part.fields[stored.stored_field].astype(stored.dtype, copy=False))
+            key = encode(stored_columns(self._sides.storing[stream], part)[0])
             side = np.full(len(part), stream)
             columns.append((side, part.id, key, low, high, start, stop))
         order = np.argsort(np.concatenate(arrivals.seq), kind="stable")
