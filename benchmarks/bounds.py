@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.measure import Result, command_line, report
 from joins.machine.compiling import kernel
 from joins.machine.memory import aligned
-from scenarios.machine import measure_memory
+from scenarios.calibration.memory_speed import measure_memory
 
 READS = 1_000_000
 REPEATS = 5

@@ -39,8 +39,8 @@ from joins.machine.memory import keep_freed_memory
 from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step
 from netsim.cost import CostProfile, load_profile
+from scenarios.calibration.memory_speed import chain, wait_ps
 from scenarios.calibration.structure_work import Sample, measure_all
-from scenarios.machine import chain, wait_ps
 
 _SIZES = tuple(1 << bits for bits in (6, 7, 9, 10, 11, 13, 15, 16, 17, 19, 20, 21, 22))
 _QUICK = tuple(1 << bits for bits in (7, 11, 15, 19))

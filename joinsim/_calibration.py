@@ -19,8 +19,8 @@ from scenarios.calibration.live_runs import (
     predict,
     watch,
 )
+from scenarios.calibration.memory_speed import measure_memory
 from scenarios.calibration.structure_work import measure_all
-from scenarios.machine import measure_memory
 from scenarios.many_runs import Preparation
 from scenarios.plan import read_profile
 from scenarios.scenario_files import ConfigError

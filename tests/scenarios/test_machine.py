@@ -1,16 +1,10 @@
-"""Processes that work is given to, started by a script without a guard; and measured memory."""
+"""Processes that work is given to, started by a script without a guard."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
-
-import numpy as np
-import pytest
-
-from scenarios import machine
-from scenarios.machine import chain, chase, measure_memory
 
 SCRIPT = """
 import sys
@@ -50,36 +44,3 @@ def test_a_script_runs_once_whatever_it_starts(tmp_path: Path) -> None:
     assert engines == "duckdb"
     assert "does not know the class Mine of your script: define it in a module" in refusal
     assert origin == f"{script} None"
-
-
-def test_a_chain_visits_every_line_once() -> None:
-    following = chain(1 << 14)
-    place, seen = 0, set()
-    for _ in range(len(following) // 8):
-        seen.add(place)
-        place = int(following[place])
-    assert place == 0
-    assert seen == set(range(0, len(following), 8))
-    assert chase(following, 3) == following[following[following[0]]]
-
-
-def test_memory_is_measured_at_every_size() -> None:
-    memory = measure_memory(sizes=(1 << 14, 1 << 22), cores=2)
-    assert memory.sizes == (1 << 14, 1 << 22)
-    assert memory.cores == 2
-    assert np.all(np.array([memory.wait_ps, memory.read_ps]) > 0)
-
-
-def test_what_cores_take_from_each_other_is_relative_to_one_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def read_ps(chains: list[np.ndarray]) -> int:
-        if len(chains) == 1:
-            return 1_000
-        return 2_500 if chains[0] is not chains[1] else 990  # less than alone is noise
-
-    monkeypatch.setattr(machine, "_read_ps", read_ps)
-    memory = measure_memory(sizes=(1 << 14,), cores=2)
-    assert (memory.read_ps, memory.apart_percents, memory.same_percents) == (
-        (1_000,), (250,), (100,),
-    )  # fmt: skip
