@@ -31,7 +31,7 @@ from joins.queries.query import JoinQuery
 from scenarios.streams import dictionary_names, event_time, look_for
 from scenarios.synthetic import TIME, SyntheticStream
 from spark_bridge.pipeline.source import CSV_ENDINGS, ROWS, near_files
-from spark_bridge.prepared import PreparedStream
+from spark_bridge.prepared import PreparedStream, rounding_notes
 
 ROW = "row"
 """Column of a prepared table: the place of each tuple in the table that was passed; a join field of
@@ -384,6 +384,9 @@ class _Unordered:
             )
         elif not self.named:
             notes.append(f"event time is the column {self.time}, because none was named")
+        for column in self.table.schema:
+            if column.name in self.fields:
+                notes += rounding_notes(column.name, str(column.type))
         if rejected.any():
             first = int(np.flatnonzero(rejected)[0])
             why = ", ".join(f"{reason} ({rows:,})" for reason, rows in reasons.items())

@@ -70,6 +70,16 @@ def join_dtype(kind: str) -> str | None:
     return "float64" if _FLOAT64.fullmatch(kind) else None
 
 
+def rounding_notes(field: str, kind: str) -> list[str]:
+    """Return a note on a join *field* of type *kind* whose values may not be kept digit by digit.
+
+    Those are decimals with fraction digits: 0.3 - 0.2 is not 0.1 once they are floats.
+    """
+    if kind.startswith("decimal") and join_dtype(kind) == "float64":
+        return [f"join field {field}: {kind} as float64, which keeps 15 digits"]
+    return []
+
+
 @dataclass(frozen=True, kw_only=True)
 class PreparedStream:
     """One prepared stream.

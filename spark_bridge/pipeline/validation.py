@@ -29,6 +29,7 @@ from spark_bridge.pipeline.values import (
     text_nanos,
     text_problems,
 )
+from spark_bridge.prepared import rounding_notes
 from spark_bridge.sql.statement import sql_name
 
 TS, REASON, KINDS = (f"__joinsim_{name}" for name in ("ts", "reason", "kinds"))
@@ -215,7 +216,7 @@ def _join_field(task: Task, typed: Typed, name: str, column: str) -> tuple[Check
             "a number, a timestamp, a date or a boolean is needed"
         )
     checked, dtype = as_number
-    return checked.after(_missing(typed, column)), dtype, []
+    return checked.after(_missing(typed, column)), dtype, rounding_notes(name, kind)
 
 
 def _missing(typed: Typed, column: str) -> list[Problem]:

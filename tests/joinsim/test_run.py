@@ -269,6 +269,15 @@ def test_decimals_without_fraction_are_compared_digit_by_digit() -> None:
     assert sorted(table["R.k"].to_pylist()) == sorted(table["S.k"].to_pylist()) == [7, 2**53 + 1]
 
 
+def test_decimals_with_fraction_digits_are_floats_and_a_note_says_so() -> None:
+    money = [Decimal("0.10"), Decimal("2.25")]
+    run = js.run(EQUAL, {"R": {"k": money}, "S": {"k": [2.25]}}, topology="nested_loop")
+    assert run.pairs.num_rows == 1
+    notes = [stream.notes for stream in run.finished.plan.streams]
+    assert any("k: decimal128(3, 2) as float64, which keeps 15 digits" in one for one in notes[0])
+    assert not any("as float64" in one for one in notes[1])
+
+
 @pytest.mark.parametrize(
     ("column", "reason"),
     [

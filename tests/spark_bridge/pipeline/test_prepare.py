@@ -350,6 +350,7 @@ def test_join_fields_of_other_types_become_numbers(spark: Any, tmp_path: Path) -
         "when": 1, "yes": 1, "small": 1, "single": np.float32(0.1), "money": 1.5, "huge": 1,
     }  # fmt: skip
     assert rejects(stream) == {2: "huge: overflows int64 '18446744073709551615'"}
+    assert "join field money: decimal(9,2) as float64, which keeps 15 digits" in stream.notes
 
 
 def test_what_a_column_loses_is_noted(spark: Any, tmp_path: Path) -> None:
