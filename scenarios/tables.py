@@ -338,7 +338,7 @@ class _Unordered:
                 return values, invalid | {why: rows for why, rows in wrong.items() if rows.any()}
             if not whole and not any(is_kind(kind) for is_kind in _NUMBERED):
                 raise DataError(f"stream {self.name!r}, column {name!r}: {kind} {_NOT_ORDERED}")
-            values, outside = as_int64(column)
+            values, outside = _as_int64(column)
         except pa.ArrowException as error:
             raise DataError(f"stream {self.name!r}, column {name!r}: {error}") from None
         return values, invalid | outside
@@ -443,11 +443,11 @@ _NS_PER_UNIT = {"s": NS_PER_S, "ms": 10**6, "us": 10**3, "ns": 1}
 _WHOLE_DECIMAL = pa.decimal256(76, 0)
 
 
-def as_int64(column: pa.Array) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Return whole numbers and times as int64, and by reason which of them int64 cannot hold.
+def _as_int64(column: pa.Array) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return whole numbers and times as int64, and by reason which of them do not fit it.
 
-    Dates, timestamps, durations and times of day are in nanoseconds. What is null, or cannot be
-    held, has the value 0.
+    Dates, timestamps, durations and times of day are in nanoseconds. What is null or does not fit
+    has the value 0.
     """
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
@@ -467,8 +467,8 @@ def as_int64(column: pa.Array) -> tuple[np.ndarray, dict[str, np.ndarray]]:
             return column.fill_null(0).to_numpy(zero_copy_only=False), {}
         most, least = pa.scalar((2**63 - 1) // ns), pa.scalar(-(2**63 // ns))
     beyond = pc.or_(pc.greater(column, most), pc.less(column, least)).fill_null(fill_value=False)
-    held = pc.if_else(beyond, pa.scalar(None, column.type), column).cast(pa.int64())
-    values = held.fill_null(0).to_numpy(zero_copy_only=False) * ns
+    fitting = pc.if_else(beyond, pa.scalar(None, column.type), column).cast(pa.int64())
+    values = fitting.fill_null(0).to_numpy(zero_copy_only=False) * ns
     outside = beyond.to_numpy(zero_copy_only=False)
     why = "years" if is_moment else "int64"
     return values.astype(np.int64, copy=False), {why: outside} if outside.any() else {}

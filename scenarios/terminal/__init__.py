@@ -1,7 +1,7 @@
 """What a person sees in the terminal: progress, and results when they are there.
 
-Here it is nothing; `scenarios.terminal.progress` shows it. Import that only where something is
-printed: rich takes a while to load.
+The observer here shows nothing; that of `scenarios.terminal.progress` does. Import it only where
+something is printed: rich takes a while to load.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a command writes, and how it prints tables, that of all scenarios among them.
+"""Where a command writes, and how it prints tables and the list of all scenarios.
 
 It imports nothing that runs need.
 """

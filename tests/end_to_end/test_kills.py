@@ -79,7 +79,9 @@ def test_a_java_that_is_killed_while_it_prepares_is_named_and_leaves_no_stream(
 def test_a_worker_of_spark_that_is_killed_is_replaced(tmp_path: Path) -> None:
     with command(in_spark(tmp_path), tmp_path) as run:
         started = started_at(operators_running, run, tmp_path)
-        for worker in workers_of(psutil.Process(run.pid)):
+        workers = workers_of(psutil.Process(run.pid))
+        assert workers
+        for worker in workers:
             worker.kill()
         out, err = run.communicate(timeout=300)
     assert run.returncode == 0, out + err
