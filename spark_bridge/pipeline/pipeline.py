@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 SEGMENT_ROWS = 1_000_000  # rows in a segment file: some 10 MB, and a second or two of sorting
 QUICK_BYTES = 64 << 20  # below this the JVM lives too briefly for its better compiler to pay off
-STAGES = ("look", "start", "read", "judge", "order", "write", "check", "done")
+STAGES = ("look", "start", "read", "judge", "write", "check", "done")
 """The stages that `prepare` reports of each stream, in this order; in ``start``, Spark starts."""
 
 DICTIONARIES = "+codes"  # not a valid name of a stream
 
 Progress = Callable[[str, int, int], None]
-"""Called with a stage (``"R: order"``), the number of stages done, and their total."""
+"""Called with a stage (``"R: write"``), the number of stages done, and their total."""
 
 
 def prepare(

@@ -5,6 +5,9 @@ range, a partition each. A bucket is sorted on its own, and a row's id is its pl
 plus the sizes of the buckets before it. No step sees more than one bucket, and Spark sorts a bucket
 that outgrows memory on disk. A single timestamp is never split between buckets, so a source in
 which most rows share one timestamp has one large bucket.
+
+A source of more than one bucket is read three times: a sample of its times says where to cut, one
+pass counts the rows of each bucket and what is wrong with the others, and one writes.
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ class RowCounts:
     reasons: Counter[str]
     rejected: int
     lost: dict[str, int]
-    quantiles: list[int]
+    buckets: Buckets
 
 
 def build(
@@ -121,17 +124,15 @@ def _build(
     # What fits into one segment is written in one pass, which counts it too.
     at_once = _buckets_needed(typed.rows, task.segment_rows) == 1
     passing, seen = rows.frame, Observation()
-    counts = None
+    counts, buckets = None, _ONE_BUCKET
     if at_once:
         passing = _count_passing(rows.frame, seen, watched)
     else:
-        counts = _count(rows.frame, typed.rows, watched, task.segment_rows)
+        bounds = _sample_bounds(rows.frame, typed.rows, task.segment_rows)
+        counts = _count(rows.frame, bounds, watched)
         _require_some(counts, rows.frame, task, folder, only_rejected)
-    task.report("order")
+        buckets = counts.buckets
     valid = passing.filter(f"{KINDS} = ''")
-    buckets = _ONE_BUCKET
-    if counts is not None:
-        buckets = _make_buckets(valid, counts.quantiles)
     settings = typed.frame.sparkSession.conf
     settings.set("spark.sql.shuffle.partitions", str(len(buckets.counts)))
     task.report("write")
@@ -147,7 +148,7 @@ def _build(
     for name, file in code_files.items():
         shutil.copyfile(coded[name].file, file)
     valid = with_codes(valid, {FIELD + name: file for name, file in code_files.items()})
-    moved = _write_segments(
+    in_order = _write_segments(
         valid,
         _columns(source, layout),
         buckets,
@@ -160,7 +161,7 @@ def _build(
     if counts is None:
         counts = _passed(seen, watched)
         if counts.rejected or not counts.valid:
-            counts = _count(rows.frame, typed.rows, watched, task.segment_rows)
+            counts = _count(rows.frame, [], watched)
         _require_some(counts, rows.frame, task, folder, only_rejected)
     task.report("check")
     length = min(counts.valid, source.rows or counts.valid)
@@ -170,8 +171,7 @@ def _build(
     for name, file in code_files.items():
         file.rename(stream / codes_file(name))
     notes = [*layout.notes, *rows.notes, *_code_notes(source.name, coded)]
-    in_order = source.arrival is not None or (buckets.in_order and moved == 0)
-    notes += _order_notes(span.repeated, in_order=in_order)
+    notes += _order_notes(span.repeated, in_order=in_order or source.arrival is not None)
     notes += [note.format(lost) for note, lost in counts.lost.items() if lost]
     if length < counts.valid:
         notes.append(f"the first {length:,} of {counts.valid:,} valid rows, by event time")
@@ -234,28 +234,47 @@ def _watched(typed: Typed, checked: set[str | None]) -> dict[str, str]:
     return watched
 
 
-def _count(
-    frame: DataFrame, rows_at_most: int, watched: dict[str, str], segment_rows: int
-) -> RowCounts:
-    """Count the rows by what is wrong, and find quantiles of time: one pass over the source."""
+def _sample_bounds(frame: DataFrame, rows_at_most: int, segment_rows: int) -> list[int]:
+    """Return times (ns), increasing, that cut the rows into buckets of about equal size.
+
+    They are quantiles of a sample, which is the same every time. Rows that will be rejected may
+    move them a little, which matters to no result.
+    """
     buckets = _buckets_needed(rows_at_most, segment_rows)
+    one_in = max(1, rows_at_most // (buckets * _SAMPLED_PER_BUCKET))
+    sample = frame.filter(sf.pmod(sf.xxhash64(_source_place()), sf.lit(one_in)) == 0)
     shares = [sf.lit(part / buckets) for part in range(1, buckets)]
-    quantiles = sf.percentile_approx(TS, sf.array(*shares)) if shares else sf.array()
+    quantiles = sample.agg(sf.percentile_approx(TS, sf.array(*shares)).alias("bounds")).first()
+    assert quantiles is not None
+    return sorted(set(quantiles["bounds"] or []))
+
+
+def _count(frame: DataFrame, bounds: list[int], watched: dict[str, str]) -> RowCounts:
+    """Count the rows by what is wrong, and the valid ones by bucket: one pass over the source."""
     lost = [sf.expr(f"count_if({condition})") for condition in watched.values()]
-    counted = frame.groupBy(KINDS).agg(
-        sf.count(sf.lit(1)), quantiles.alias("quantiles"), sf.array(*lost)
+    place = _source_place()
+    counted = (
+        frame.groupBy(KINDS, _bucket(bounds).alias(_BUCKET))
+        .agg(sf.count(sf.lit(1)), sf.min(place), sf.max(place), sf.array(*lost))
+        .collect()
     )
-    by_kinds = {kinds: (rows, cuts, gone) for kinds, rows, cuts, gone in counted.collect()}
-    valid, cuts, gone = by_kinds.pop("", (0, [], [0] * len(watched)))
+    spans: dict[int, Span] = {}
     reasons: Counter[str] = Counter()
-    for kinds, (rows, _, _) in by_kinds.items():
-        reasons.update(dict.fromkeys(kinds.split("\n"), rows))
+    gone = [0] * len(watched)
+    rejected = 0
+    for kinds, bucket, rows, first, last, lost_here in sorted(tuple(row) for row in counted):
+        if kinds:
+            rejected += rows
+            reasons.update(dict.fromkeys(kinds.split("\n"), rows))
+        else:
+            spans[bucket] = Span(rows=rows, first=first, last=last)
+            gone = [a + b for a, b in zip(gone, lost_here, strict=True)]
     return RowCounts(
-        valid=valid,
+        valid=sum(span.rows for span in spans.values()),
         reasons=reasons,
-        rejected=sum(rows for rows, _, _ in by_kinds.values()),
+        rejected=rejected,
         lost=dict(zip(watched, gone, strict=True)),
-        quantiles=cuts,
+        buckets=_buckets_of(bounds, spans),
     )
 
 
@@ -277,7 +296,7 @@ def _passed(seen: Observation, watched: dict[str, str]) -> RowCounts:
         reasons=Counter(),
         rejected=counted["rows"] - counted["valid"],
         lost={note: counted[f"lost_{place}"] for place, note in enumerate(watched)},
-        quantiles=[],
+        buckets=_ONE_BUCKET,
     )
 
 
@@ -286,7 +305,7 @@ def _columns(source: StreamSource, layout: ColumnLayout) -> list[Column]:
     by_source = {column: name for name, column in layout.fields.items()}
     columns = [sf.col(TS).alias("ts")]
     if source.arrival is not None:
-        columns += [sf.col(ARRIVES).alias(ARRIVAL), _source_place().alias(PLACE)]
+        columns += [sf.col(ARRIVES).alias(ARRIVAL), sf.col(_SOURCE).alias(PLACE)]
     for column, name in layout.names.items():
         is_field = column in by_source
         value = quoted(FIELD + by_source[column]) if is_field else quoted(column)
@@ -353,9 +372,19 @@ def _order_notes(repeated: int, *, in_order: bool) -> list[str]:
     return notes
 
 
+_SAMPLED_PER_BUCKET = 10_000  # a bucket's share is then within 2 % of what it should be
 BUCKETS_MAX = 128  # the tree of comparisons between buckets must fit into one JVM method
 _BUCKET, _SOURCE = "__joinsim_bucket", "__joinsim_source"
 _BY_SOURCE, _BY_TIME, _ID = "__joinsim_by_source", "__joinsim_by_time", "__joinsim_id"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """The valid rows of a bucket: how many, and the first and the last place in the source."""
+
+    rows: int
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,14 +399,18 @@ class Buckets:
         Rows per bucket.
     in_order
         True when no bucket starts, in source order, before the one before it ends.
+    firsts
+        Place in the source of each bucket's first row, where no other row is between a bucket's
+        rows; else None.
     """
 
     bounds: list[int]
     counts: list[int]
     in_order: bool
+    firsts: list[int] | None
 
 
-_ONE_BUCKET = Buckets(bounds=[], counts=[0], in_order=True)
+_ONE_BUCKET = Buckets(bounds=[], counts=[0], in_order=True, firsts=None)
 """Of a source that needs no more; how many rows it has is not known yet, nor of importance."""
 
 
@@ -386,28 +419,25 @@ def _buckets_needed(rows: int, segment_rows: int) -> int:
     if rows <= segment_rows:
         return 1
     # The quantiles are approximate: a tenth to spare, or a bucket may have a tiny second segment.
-    return min(BUCKETS_MAX, 1 + rows * 11 // (segment_rows * 10))
+    needed = 1 + rows * 11 // (segment_rows * 10)
+    return min(BUCKETS_MAX, needed + needed % 2)  # even: two threads finish together
 
 
-def _make_buckets(valid: DataFrame, quantiles: list[int]) -> Buckets:
-    """Count the rows of *valid* in the ranges between the *quantiles* of their timestamps."""
-    bounds = sorted(set(quantiles))
-    if not bounds:
+def _buckets_of(bounds: list[int], spans: Mapping[int, Span]) -> Buckets:
+    """Return the buckets between *bounds* from the spans of those that have rows."""
+    if not bounds or not spans:
         return _ONE_BUCKET
-    counted = (
-        valid.withColumn(_BUCKET, _bucket(bounds))
-        .groupBy(_BUCKET)
-        .agg(sf.count(sf.lit(1)), sf.min(_source_place()), sf.max(_source_place()))
-        .collect()
+    start = min(spans)  # Spark writes a file for an empty bucket if it is the first
+    rows = {place: spans[place].rows if place in spans else 0 for place in range(len(bounds) + 1)}
+    by_time = [spans[place] for place in sorted(spans)]
+    gapless = all(span.last - span.first + 1 == span.rows for span in by_time)
+    firsts = [spans[place].first if place in spans else 0 for place in rows]
+    return Buckets(
+        bounds=bounds[start:],
+        counts=list(rows.values())[start:],
+        in_order=all(a.last < b.first for a, b in pairwise(by_time)),
+        firsts=firsts[start:] if gapless else None,
     )
-    counts, spans = [0] * (len(bounds) + 1), []
-    for bucket, count, first, last in sorted(tuple(row) for row in counted):
-        counts[bucket] = count
-        spans.append((first, last))
-    if not counts[0]:  # the first quantile is the earliest time
-        bounds, counts = bounds[1:], counts[1:]
-    in_order = all(a[1] < b[0] for a, b in pairwise(spans))
-    return Buckets(bounds=bounds, counts=counts, in_order=in_order)
 
 
 def _write_segments(
@@ -420,31 +450,36 @@ def _write_segments(
     few: bool,
     scratch: Path,
     to: Path,
-) -> int:
+) -> bool:
     """Write the first *rows* rows of *valid* in order, numbered, as segments in the folder *to*.
 
     Where they are *few*, and in one bucket, one task does it all, without a shuffle.
 
     Returns
     -------
-    int
-        How many of them have another place in their bucket by time than by source.
+    bool
+        Whether they were in order in the source.
     """
+    bucket = sf.spark_partition_id()
     before = np.cumsum([0, *buckets.counts[:-1]]).tolist()
-    offsets = sf.array(*(sf.lit(int(count)) for count in before))
-    bucket = _bucket(buckets.bounds)
-    disorder = Observation()
+    placed = valid.withColumn(_SOURCE, _source_place())
     if few and not buckets.bounds:
-        valid = valid.coalesce(1)
+        placed = placed.coalesce(1)
     else:
-        valid = valid.repartitionById(len(buckets.counts), bucket)
+        placed = placed.repartitionById(len(buckets.counts), _bucket(buckets.bounds))
+    if not buckets.in_order:
+        by_source = sf.lit(-1)  # no row is where it was
+    elif buckets.firsts is not None:
+        by_source = sf.col(_SOURCE) - sf.get(_array(buckets.firsts), bucket)
+    else:
+        by_source = place_in_partition()
+        placed = placed.sortWithinPartitions(_SOURCE)
+    disorder = Observation()
     numbered = (
-        valid.withColumn(_SOURCE, _source_place())
-        .sortWithinPartitions(_SOURCE)
-        .withColumn(_BY_SOURCE, place_in_partition())
+        placed.withColumn(_BY_SOURCE, by_source)
         .sortWithinPartitions(TS, _SOURCE)
         .withColumn(_BY_TIME, place_in_partition())
-        .withColumn(_ID, sf.get(offsets, bucket) + sf.col(_BY_TIME))
+        .withColumn(_ID, sf.get(_array(before), bucket) + sf.col(_BY_TIME))
         .filter(sf.col(_ID) < rows)
         .observe(disorder, sf.count_if(sf.col(_BY_TIME) != sf.col(_BY_SOURCE)).alias("moved"))
         .select(sf.col(_ID).alias("id"), *columns)
@@ -454,10 +489,16 @@ def _write_segments(
         .option("maxRecordsPerFile", segment_rows)
         .option("parquet.block.row.count.limit", ROW_GROUP_ROWS)
         .option("parquet.writer.version", "v2")  # times as differences: a fourth of the decoding
+        .option("parquet.enable.dictionary#id", "false")  # all differ: it would be tried in vain
+        .option("parquet.enable.dictionary#ts", "false")
         .parquet(str(scratch))
     )
     _move_parts(scratch, to)
-    return int(disorder.get["moved"] or 0)
+    return not disorder.get["moved"]
+
+
+def _array(numbers: list[int]) -> Column:
+    return sf.array(*(sf.lit(number).cast("bigint") for number in numbers))
 
 
 def _source_place() -> Column:

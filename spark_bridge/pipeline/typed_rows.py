@@ -187,7 +187,10 @@ def place_in_partition() -> Column:
     return sf.monotonically_increasing_id().bitwiseAND(sf.lit((1 << 33) - 1))
 
 
-def _file_number() -> Column:
+def _file_number(paths: list[str]) -> Column:
+    """Return the number of the file among *paths* that a row comes from."""
+    if len(paths) == 1:  # no reason to cut it out of a name row by row
+        return sf.lit(int(Path(paths[0]).name[:6])).alias(FILE)
     return sf.substring(sf.col("_metadata.file_name"), 1, 6).cast("int").alias(FILE)
 
 
@@ -206,7 +209,7 @@ def _csv(
     )
     return frame.select(
         *order,
-        _file_number(),
+        _file_number(paths),
         place_in_partition().alias(ROW),
         sf.col(TEXT),
         sf.col("_metadata.file_block_start").alias(_BLOCK),
@@ -232,7 +235,7 @@ def _parquet(
     return frame.select(
         *order,
         *(quoted(NANOS + name) for name in nanos),
-        _file_number(),
+        _file_number(paths),
         (sf.col("_metadata.row_index") + 1).alias(ROW),
         sf.lit(None).cast("string").alias(TEXT),
     )

@@ -240,6 +240,32 @@ def test_disorder_and_repeats_are_noted_and_only_they(
     assert tuples(stream)["row"].to_pylist() == order
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_bucket_has_rows_of_two_files(spark: Any, tmp_path: Path, in_order: bool) -> None:
+    """Spark reads the larger file first."""
+    ts = np.arange(1000)
+    if not in_order:
+        ts[[3, 5]] = ts[[5, 3]]
+    files = [
+        write_parquet(tmp_path / "a.parquet", {"ts": ts[:100]}),
+        write_parquet(tmp_path / "b.parquet", {"ts": ts[100:]}),
+    ]
+    stream = prepare_one(tmp_path / "out", spark, paths=files, segment_rows=600)
+    assert tuples(stream)["ts"].to_pylist() == sorted(ts)
+    assert (SORTED in stream.notes) is not in_order
+
+
+def test_times_at_which_all_rows_are_rejected_are_no_segments(spark: Any, tmp_path: Path) -> None:
+    valid = [*range(40, 60), *range(80, 90)]
+    values = [float(ts) if ts in valid else None for ts in range(100)]
+    file = write_parquet(tmp_path / "raw.parquet", {"ts": range(100), "v": values})
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=["v"], segment_rows=10)
+    assert tuples(stream)["ts"].to_pylist() == valid
+    assert stream.rejected == 70
+    assert SORTED not in stream.notes
+    assert all(pq.read_metadata(part).num_rows for part in stream.path.glob("*.parquet"))
+
+
 @pytest.mark.parametrize("segment_rows", [300, 600, 2000])
 @pytest.mark.parametrize(("last", "notes"), [(6, []), (4, [SORTED])])
 def test_the_order_is_that_of_valid_rows_through_all_files(
