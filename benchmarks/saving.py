@@ -17,7 +17,6 @@ from __future__ import annotations
 import gc
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -98,7 +97,7 @@ def _measure(
 
 
 def _with(plan: Plan, recovery: RecoveryConfig | None) -> Plan:
-    return replace(plan, config=plan.config.model_copy(update={"recovery": recovery}))
+    return plan.with_settings(recovery=recovery)
 
 
 def _seconds(plan: Plan, *, saved: bool = False) -> float:

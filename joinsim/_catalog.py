@@ -99,7 +99,7 @@ def _describe(name: str) -> dict[str, Any]:
         "figure": config.figure,
         "tuples": max(filter(None, map(_tuples, each)), default=None),
         "topologies": study.topologies if study else [config.topology],
-        "query": " ".join(config.query.split()),
+        "query": config.query_line,
         "runs": len(study.points) if study else 1,
     }
 

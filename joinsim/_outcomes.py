@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +29,7 @@ from scenarios.report import (
 from scenarios.report.run_summary import summary, summary_html, summary_text
 from scenarios.result_readers import JoinedColumns
 from scenarios.run import Report
-from scenarios.run_directory import TRACE
+from scenarios.run_directory import TRACE, Recorded
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import as_table
 from scenarios.verdict import Verdict
@@ -179,13 +179,7 @@ class Run:
         return pa.concat_tables(parts)
 
 
-class _Recorded(Protocol):
-    def as_json(self, replay: str) -> dict[str, Any]: ...
-
-    def write_json(self, directory: Path, replay: str) -> None: ...
-
-
-Result = TypeVar("Result", bound=_Recorded)
+Result = TypeVar("Result", bound=Recorded)
 
 
 @check_methods

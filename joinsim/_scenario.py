@@ -694,7 +694,7 @@ def _find_point(scenario: Scenario, number: int) -> RunConfig:
 
 def _query_options(config: RunConfig) -> list[str]:
     """Return the options of the command line that give a query and its files."""
-    words = ["--query", " ".join(config.query.split())]
+    words = ["--query", config.query_line]
     for stream in config.streams:
         words += ["--data", stream.files[0]]
     names = parse_query(config.query).streams

@@ -116,14 +116,8 @@ def synthetic(
     >>> sorted(stream.columns())
     ['ts', 'x']
     """
-    from pydantic import ValidationError
-
-    from scenarios.scenario_files import ConfigError, explain
+    from scenarios.scenario_files import validate
     from scenarios.synthetic import SyntheticStream
 
-    try:
-        return SyntheticStream.model_validate(
-            {"rows": rows, "fields": dict(fields), "seed": seed, **settings}
-        )
-    except ValidationError as error:
-        raise ConfigError(f"synthetic: {explain(error, SyntheticStream)}") from None
+    values = {"rows": rows, "fields": dict(fields), "seed": seed, **settings}
+    return validate(SyntheticStream, values, where="synthetic")

@@ -41,7 +41,7 @@ from scenarios.machine import versions
 from scenarios.many_runs import share
 from scenarios.measures import look_up
 from scenarios.plan import Prepare, bound_query, make_plan
-from scenarios.run_directory import write_json
+from scenarios.run_directory import Recorded
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.judging import Estimate
 from scenarios.synthetic import TIME
@@ -100,7 +100,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Advice:
+class Advice(Recorded):
     """The candidates ranked, the best first, and why.
 
     Attributes
@@ -124,6 +124,8 @@ class Advice:
     prices
         Of `PRICES`.
     """
+
+    file = "advice.json"
 
     config: RunConfig
     goals: tuple[str, ...]
@@ -233,7 +235,7 @@ class Advice:
         return {
             "advice": self.winner.label,
             "why": self.why,
-            "query": " ".join(self.config.query.split()),
+            "query": self.config.query_line,
             "goals": list(self.goals),
             "rate_tps": self.rate_tps,
             "rows": self.rows,
@@ -261,7 +263,7 @@ class Advice:
 
     def write_json(self, directory: Path, replay: str) -> None:
         """Write ``advice.json``, and the winner as ``advice.toml``."""
-        write_json(directory / "advice.json", self.as_json(replay))
+        super().write_json(directory, replay)
         write_text(directory / TOML, self.toml)
 
 

@@ -365,6 +365,11 @@ class RunConfig(Section):
     survey: AnySurvey | None = None
     scales: dict[Literal[SCALES], dict[str, Any]] = {}  # type: ignore[valid-type]
 
+    @property
+    def query_line(self) -> str:
+        """The query's text on one line."""
+        return " ".join(self.query.split())
+
     @model_validator(mode="after")
     def _streams_of_their_own(self) -> RunConfig:
         """Refuse two synthetic streams with fields in common: a join of a stream with a copy."""
@@ -513,4 +518,4 @@ def python_call(config: RunConfig, function: str = "run", **more: Any) -> str:
     words = "".join(
         f", {key}={value!r}" for key, value in (keys | config.parameters | more).items()
     )
-    return f"joinsim.{function}({' '.join(config.query.split())!r}, {{{streams}}}{words})"
+    return f"joinsim.{function}({config.query_line!r}, {{{streams}}}{words})"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from actors.hosting.inline import Clock
+from actors.hosting.inline import InlineHost
 from actors.hosting.processes import EACH
 from actors.whole_files import write_text
 from joins.errors import OutputError, suggest
@@ -27,8 +26,8 @@ from scenarios.machine import versions
 from scenarios.measures import Parts, record
 from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.report.run_summary import write_run_json
-from scenarios.run import execute
-from scenarios.run_directory import POINTS, TRACE, remove, write_json
+from scenarios.run import InlineHosting, execute
+from scenarios.run_directory import POINTS, TRACE, Recorded, remove
 from scenarios.scenario_files import ConfigError, change
 from scenarios.streams import dictionary_names, prepare_streams
 from spark_bridge.prepared import PreparedStream
@@ -123,17 +122,17 @@ def run_one_of_many(
     replay: str,
     parts: Parts | None = None,
     keep: bool,
-    kernel_clock: Clock = time.perf_counter,
+    inline_host: InlineHosting = InlineHost,
 ) -> RunResult:
     """Run *plan* into *directory* and return what came out, also when it fails.
 
-    *kernel_clock* is as for `scenarios.run.execute`. Without *keep* only ``run.json`` stays, and of
+    *inline_host* is as for `scenarios.run.execute`. Without *keep* only ``run.json`` stays, and of
     a failure its traceback.
     """
     directory.mkdir(parents=True, exist_ok=True)
     try:
         # Studies compare the times of actors: nothing else is to run beside them.
-        report = execute(plan, directory, kernel_clock=kernel_clock, undisturbed=True)
+        report = execute(plan, directory, inline_host=inline_host, undisturbed=True)
         write_run_json(report, replay)
         result = RunResult(
             config=plan.config,
@@ -216,7 +215,7 @@ def share(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SystemComparison:
+class SystemComparison(Recorded):
     """What was compared, best first.
 
     Attributes
@@ -230,6 +229,8 @@ class SystemComparison:
     streams
         Name, path and rows of the streams.
     """
+
+    file = "compare.json"
 
     base: RunConfig
     results: dict[str, RunResult]
@@ -248,7 +249,7 @@ class SystemComparison:
         """Return it as one JSON object with stable keys."""
         return {
             "comparison": self.base.name,
-            "query": " ".join(self.base.query.split()),
+            "query": self.base.query_line,
             "streams": self.streams,
             "seed": self.base.seed,
             "backend": self.base.backend,
@@ -271,10 +272,6 @@ class SystemComparison:
             "versions": versions(),
             "replay": replay,
         }
-
-    def write_json(self, directory: Path, replay: str) -> None:
-        """Write ``compare.json``."""
-        write_json(directory / "compare.json", self.as_json(replay))
 
 
 def plan_all(

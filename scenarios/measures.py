@@ -61,7 +61,7 @@ from actors.result_files import summary_path
 from actors.source import NS_PER_S
 from netsim.network import link_between
 from scenarios.config import build_network
-from scenarios.report.run_analysis import split_by_stream
+from scenarios.report.run_analysis import split_by_stream, sum_by_name
 from scenarios.report.run_summary import summary
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
@@ -168,14 +168,13 @@ def _balance(loads: Sequence[float]) -> float | None:
 
 
 def _busy_seconds(trace: pa.Table, actors: Iterable[str]) -> dict[str, float]:
-    receiver = _names(trace["receiver"])
-    spent_ns = (trace["done_ns"].to_numpy() - trace["started_ns"].to_numpy()).astype(np.int64)
-    return {actor: float(spent_ns[receiver == actor].sum()) / NS_PER_S for actor in actors}
+    spent_ns = sum_by_name(trace["receiver"], pc.subtract(trace["done_ns"], trace["started_ns"]))
+    return {actor: spent_ns.get(actor, 0) / NS_PER_S for actor in actors}
 
 
 def _received(trace: pa.Table, actors: Iterable[str]) -> dict[str, int]:
-    receiver, rows = _names(trace["receiver"]), trace["rows"].to_numpy()
-    return {actor: int(rows[receiver == actor].sum()) for actor in actors}
+    received = sum_by_name(trace["receiver"], trace["rows"])
+    return {actor: received.get(actor, 0) for actor in actors}
 
 
 def _transmission(

@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import networkx as nx
-from pydantic import TypeAdapter, ValidationError
 
 from actors.feed import Disorder, Recorded, StreamData, StreamFile, StreamTable
 from actors.source import Feeding
@@ -31,7 +30,7 @@ from scenarios.config import RunConfig, build_network, check_links
 from scenarios.faults_config import check_names, fault_rows
 from scenarios.formatting import group_refusals
 from scenarios.result_readers import select
-from scenarios.scenario_files import ConfigError, explain
+from scenarios.scenario_files import ConfigError, validate
 from scenarios.streams import prepare_streams
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
@@ -79,6 +78,10 @@ class Plan:
     address: str | None = None
     warnings: tuple[str, ...] = ()
     choice: SystemChoice | None = None
+
+    def with_settings(self, **settings: Any) -> Plan:
+        """Return the plan with keys of its configuration changed, unchecked; its streams stay."""
+        return replace(self, config=self.config.model_copy(update=settings))
 
     def job(self, *, pairs: bool) -> Job:
         """Return what the topology is to be built for."""
@@ -356,11 +359,7 @@ def _check_faults(config: RunConfig, sketch: ActorGraph) -> None:
 
 def make_parameters(topology: Topology[Any], values: dict[str, Any]) -> Any:
     """Return the topology's parameters; raise :exc:`ConfigError` naming a wrong one."""
-    try:
-        return TypeAdapter(topology.parameters_type).validate_python(values)
-    except ValidationError as error:
-        mistakes = explain(error, topology.parameters_type)
-        raise ConfigError(f"parameters of {topology.name}: {mistakes}") from None
+    return validate(topology.parameters_type, values, where=f"parameters of {topology.name}")
 
 
 def _any(query: JoinQuery) -> bool:

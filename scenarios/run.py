@@ -5,7 +5,6 @@ A rehearsal comes first, in every process (see `scenarios.rehearsal`).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actors.hosting.inline import Clock, InlineHost
+from actors.hosting.inline import InlineHost
 from actors.hosting.journal import JournalHost
 from actors.hosting.live.live_run import LiveRun, LiveSystem
 from actors.hosting.live.post import Measured
@@ -49,7 +48,8 @@ if TYPE_CHECKING:
     from actors.hosting.ray_processes import RayProcesses
 
 InlineHosting = Callable[..., InlineHost]
-"""The host of actors in this process: `InlineHost`, or one that watches or hardens the run."""
+"""The host of actors in this process: `InlineHost` with a clock of its own, or one that watches or
+hardens the run."""
 
 OnRows = Callable[[Sequence[str], np.ndarray], None]
 """Called with the trace's names and rows, see `netsim.trace.Trace`."""
@@ -69,14 +69,20 @@ class Simulated:
     memory_bytes
         Peak resident memory of all processes that ran actors.
     kernel_seconds, state_bytes
-        Actor name to the time spent in it, and to the bytes of the arrays it held at the end; empty
-        where they lived in other processes in virtual time.
+        Actor name to the time spent in it, and to the bytes of its arrays at the end; empty where
+        actors lived in other processes in virtual time.
     """
 
     outcome: Outcome
     memory_bytes: int
     kernel_seconds: dict[str, float] = field(default_factory=dict)
     state_bytes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def throughput_tps(self) -> float:
+        """Tuples a second of the run's clock, over the whole run; 0 where that took no time."""
+        seconds = self.outcome.virtual_ns / 1e9
+        return self.outcome.tuples / seconds if seconds else 0.0
 
 
 def simulate(
@@ -87,15 +93,14 @@ def simulate(
     on_run: OnRun = lambda at, seconds: None,
     on_rows: OnRows | None = None,
     clock: WallClock | None = None,
-    kernel_clock: Clock = time.perf_counter,
     inline_host: InlineHosting = InlineHost,
     disk: SavedRun | None = None,
 ) -> Simulated:
     """Run *plan* once, its trace and results into *directory*; None writes neither.
 
-    ``kernel_seconds`` are by *kernel_clock*; *on_rows* is called with the trace's rows;
-    *inline_host* is what runs actors in this process; *disk* has what is saved, and gone on from
-    (see `scenarios.run_directory`).
+    *on_rows* is called with the trace's rows; *inline_host* is what runs actors in this process,
+    by whose clock ``kernel_seconds`` are; *disk* has what is saved, and gone on from (see
+    `scenarios.run_directory`).
     """
     config, clock = plan.config, clock or WallClock()
     graph = plan.graph(pairs=pairs)
@@ -104,7 +109,7 @@ def simulate(
     profiles = operator_profiles(config.profile, plan.topology.name)
     with (
         Trace(trace_names(wiring), directory and directory / TRACE, on_rows) as trace,
-        _host(plan, graph, clock, kernel_clock, inline_host, disk) as (host, memory),
+        _host(plan, graph, clock, inline_host, disk) as (host, memory),
         _results(plan, graph, directory, pairs=pairs) as collect,
     ):
         kernel = _kernel(plan, graph, collect)(
@@ -175,14 +180,13 @@ def _host(
     plan: Plan,
     graph: ActorGraph,
     clock: WallClock,
-    kernel_clock: Clock,
     inline_host: InlineHosting,
     disk: SavedRun | None,
 ) -> Iterator[tuple[Host, Callable[[], int]]]:
     """Yield the host that the configuration names, and a function that returns its peak memory."""
     config = plan.config
     if config.backend == "inline":
-        host = inline_host(graph.specs, graph.wiring, config.seed, clock=kernel_clock)
+        host = inline_host(graph.specs, graph.wiring, config.seed)
         yield SavingHost(host, graph, disk) if disk else host, peak_bytes
         return
     homes = graph.homes(config.processes)
@@ -421,17 +425,15 @@ def execute(
     on_compile: Callable[[], None] = lambda: None,
     rehearsal: bool = True,
     clock: WallClock | None = None,
-    kernel_clock: Clock = time.perf_counter,
     undisturbed: bool = False,
     inline_host: InlineHosting = InlineHost,
     disk: SavedRun | None = None,
 ) -> Report:
     """Run *plan* into *directory* and judge it, by default after a `rehearse`.
 
-    *clock* measures the parts of it; by default one that begins now. An inline run's
-    ``kernel_seconds`` are by *kernel_clock*; a live run's are processor time. *inline_host* runs
-    the actors of a run in this process, where another host is to watch or to harden it; *disk* is
-    as for `simulate`.
+    *clock* measures the parts of it; by default one that begins now. *inline_host* runs the actors
+    of a run in this process, where another host is to watch or to harden it, or to time its actors
+    by another clock; those of a live run are timed by processor time. *disk* is as for `simulate`.
 
     In virtual time the oracle works beside the run, unless that is to be *undisturbed*, for its
     real seconds to be compared with others'. Raise whatever an actor raised, as
@@ -460,7 +462,6 @@ def execute(
                 on_run=on_run,
                 on_rows=on_rows,
                 clock=clock,
-                kernel_clock=kernel_clock,
                 inline_host=inline_host,
                 disk=disk,
             )

@@ -13,6 +13,7 @@ import json
 import os
 import shlex
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from actors.hosting.saved_run import SavedRun
 from actors.result_files import part_files
@@ -28,7 +29,7 @@ from actors.whole_files import remove_unfinished, write_text, writing
 from joins.errors import OutputError
 from scenarios.plan import Plan
 from scenarios.scenario_files import ConfigError
-from scenarios.tables import TableStream
+from scenarios.tables import TableStream, add_to_digest
 from spark_bridge.prepared import PreparedStream, load_stream
 
 RUNS = Path("runs")
@@ -110,6 +111,26 @@ def shared_directory(directory: Path, mark: str) -> Iterator[None]:
             raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
     with _marked_unfinished(directory):
         yield
+
+
+class Recorded(ABC):
+    """What several runs came to, of which their directory has a JSON file.
+
+    Attributes
+    ----------
+    file
+        Its name.
+    """
+
+    file: ClassVar[str]
+
+    @abstractmethod
+    def as_json(self, replay: str) -> dict[str, Any]:
+        """Return it as one JSON object with stable keys; *replay* repeats the runs."""
+
+    def write_json(self, directory: Path, replay: str) -> None:
+        """Write the file, whole, over the one before."""
+        write_json(directory / self.file, self.as_json(replay))
 
 
 def json_text(value: Mapping[str, Any]) -> str:
@@ -323,9 +344,7 @@ def fingerprint(stream: PreparedStream) -> str:
     """Return a digest of what a run reads of *stream*."""
     digest = hashlib.sha256(json.dumps([stream.rows, dict(stream.codes)]).encode())
     if isinstance(stream, TableStream):
-        for name in stream.table.column_names:
-            digest.update(name.encode())
-            digest.update(stream.table[name].to_numpy().data)
+        add_to_digest(digest, stream.table)
         return digest.hexdigest()
     for path in part_files(stream.path):
         with path.open("rb") as file:

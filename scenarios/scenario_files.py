@@ -13,13 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from joins.errors import JoinsimError, suggest
 from scenarios.config import SCALES, RunConfig, with_preset
 from topologies import TOPOLOGIES
+
+T = TypeVar("T")
 
 CATALOG = Path(__file__).resolve().parent / "catalog"
 STUDY = "study"
@@ -150,14 +152,19 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def build(values: dict[str, Any], *, where: str) -> RunConfig:
-    """Check *values* and return the configuration.
+    """Check *values* and return the configuration, as `validate` does."""
+    return validate(RunConfig, values, where=where)
+
+
+def validate(kind: type[T], values: Mapping[str, Any], *, where: str) -> T:
+    """Check *values* and return the section, or the dataclass of parameters, that they describe.
 
     Raise :exc:`ConfigError` that names *where* they come from and every key that is wrong.
     """
     try:
-        return RunConfig.model_validate(values)
+        return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
-        raise ConfigError(f"{where}: {explain(error, RunConfig)}") from None
+        raise ConfigError(f"{where}: {explain(error, kind)}") from None
 
 
 def change(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:

@@ -512,11 +512,10 @@ def _counted(plan: Plan, ran: Simulated) -> dict[str, Any]:
     """Return the figures of a run that are counted while it runs."""
     roles = plan.graph(pairs=False).nodes(data="role")
     stored = sum(ran.state_bytes.get(actor, 0) for actor, role in roles if role not in ENDS)
-    tuples, seconds = ran.outcome.tuples, ran.outcome.virtual_ns / NS_PER_S
     return {
-        "tuples": tuples,
-        "virtual_seconds": seconds,
-        "throughput_tps": tuples / max(1e-9, seconds),
+        "tuples": ran.outcome.tuples,
+        "virtual_seconds": ran.outcome.virtual_ns / NS_PER_S,
+        "throughput_tps": ran.throughput_tps,
         "latency_ms": {"p95": None},
         "network": {"bytes": ran.outcome.nbytes},
         "state_bytes": {"total": stored},

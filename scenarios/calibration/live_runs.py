@@ -11,7 +11,7 @@ import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -185,9 +185,7 @@ class Speed:
         """Return what *runs* of one plan came to; at least one."""
         latencies = [ns / 1e6 for run in runs if (ns := run.latencies.percentile(50)) is not None]
         return cls(
-            tps=statistics.median(
-                run.outcome.tuples * 1e9 / run.outcome.virtual_ns for run in runs
-            ),
+            tps=statistics.median(run.throughput_tps for run in runs),
             ms=statistics.median(latencies) if latencies else None,
             exact=all(run.verdict.passed is not False for run in runs),
         )
@@ -252,7 +250,7 @@ def watch(
 
     watched = Watched()
     first = {(plan.topology.name, plan.config.name): plan for plan in reversed(plans)}
-    live = {"backend": "ray", "clock": "live", "processes": processes}
+    live: dict[str, Any] = {"backend": "ray", "clock": "live", "processes": processes}
     with ray_cluster(processes=processes):
         for plan in plans:
             system, query = plan.topology.name, plan.config.name
@@ -265,21 +263,20 @@ def watch(
                     graph = plan.graph(pairs=False)
                     specs = graph.without_partitions().specs
                     labels = label_processes(system, specs, graph.homes(processes))
-                    # The same processes as those of `run_changed`, started once for all of them.
+                    # The same processes as those of `_run`, started once for all of them.
                     with RayProcesses(labels, run=query, reuse=True) as places:
                         watched._observe(plan, places)
                 if measuring and is_first:
-                    runs.append(run_changed(plan, live))
+                    runs.append(_run(plan.with_settings(**live)))
             if runs:
                 watched.live.append((plan, Speed.of(runs)))
     return watched
 
 
-def run_changed(plan: Plan, settings: dict[str, Any]) -> Report:
-    """Run *plan* with *settings* of its configuration changed; leave no files."""
-    changed = replace(plan, config=plan.config.model_copy(update=settings))
+def _run(plan: Plan) -> Report:
+    """Run *plan*; leave no files."""
     with tempfile.TemporaryDirectory(prefix="joinsim-") as folder:
-        return execute(changed, Path(folder))
+        return execute(plan, Path(folder))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,16 +325,16 @@ def predict(plan: Plan, live: Speed, *, profile: Path, processes: int) -> LivePr
 
     Its sites are the processes of those, each with a core.
     """
-    settings = {
-        "backend": "inline",
-        "clock": "virtual",
-        "profile": str(profile.resolve()),
-        "network": plan.config.network.model_copy(update={"sites": "processes"}),
-        "processes": processes,
-    }
+    simulated = plan.with_settings(
+        backend="inline",
+        clock="virtual",
+        profile=str(profile.resolve()),
+        network=plan.config.network.model_copy(update={"sites": "processes"}),
+        processes=processes,
+    )
     return LivePrediction(
         topology=plan.topology.name,
         query=plan.config.name.removeprefix("calibrate-"),
-        predicted=Speed.of([run_changed(plan, settings)]),
+        predicted=Speed.of([_run(simulated)]),
         measured=live,
     )

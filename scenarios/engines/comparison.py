@@ -19,7 +19,7 @@ from scenarios.engines.flink_engine import Flink
 from scenarios.engines.host_engines import Inline, Ray, SparkHosted, SparkNative, SparkShipping
 from scenarios.machine import versions
 from scenarios.plan import Plan
-from scenarios.run_directory import POINTS, write_json
+from scenarios.run_directory import POINTS, Recorded
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict.oracle_check import expected_sums
 from spark_bridge.engines import EngineFailed, Totals
@@ -69,7 +69,7 @@ def find_engines(names: str | Iterable[str]) -> list[Engine]:
 
 
 @dataclass(kw_only=True)
-class EngineComparison:
+class EngineComparison(Recorded):
     """A comparison of engines, as far as it has got.
 
     Attributes
@@ -89,6 +89,8 @@ class EngineComparison:
     versions
         Engine to version.
     """
+
+    file = "compare.json"
 
     plan: Plan
     rows: int
@@ -155,10 +157,6 @@ class EngineComparison:
             {"engine": name, "version": self.versions.get(name), "reason": why}
             for name, why in reasons.items()
         ]
-
-    def write_json(self, directory: Path, replay: str) -> None:
-        """Write ``compare.json``, whole, over the one before."""
-        write_json(directory / "compare.json", self.as_json(replay))
 
 
 def compare_engines(

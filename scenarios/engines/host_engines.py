@@ -58,7 +58,7 @@ class Inline(_JoinsimEngine):
 
     def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Run the plan's topology in a process of its own."""
-        measured, peak_bytes = run_alone(_run, plan, directory, {"backend": "inline"})
+        measured, peak_bytes = run_alone(_run, plan.with_settings(backend="inline"), directory)
         # Its latencies are those of the simulated clock, and nothing leaves the process.
         return replace(measured, memory_bytes=peak_bytes, latency_ms=None, shuffled_bytes=None)
 
@@ -74,12 +74,11 @@ class Ray(_JoinsimEngine):
 
         It runs in a process of its own: one that is interrupted while it starts Ray may crash.
         """
-        return run_alone(_run, plan, directory, {"backend": "ray", "clock": "live"})[0]
+        return run_alone(_run, plan.with_settings(backend="ray", clock="live"), directory)[0]
 
 
-def _run(plan: Plan, directory: Path, settings: dict[str, Any]) -> EngineResult:
+def _run(plan: Plan, directory: Path) -> EngineResult:
     keep_freed_memory()  # as every command does
-    plan = replace(plan, config=plan.config.model_copy(update=settings))
     try:
         report = execute(plan, directory, undisturbed=True)
     except (ActorError, RayUnavailableError) as error:
@@ -141,7 +140,7 @@ class SparkHosted(PairEngine):
         from spark_bridge.hosted.stage import HostedQuery
 
         feeding = plan.config.feeding.model_copy(update={"batch_rows": STEP_ROWS})
-        plan = replace(plan, config=plan.config.model_copy(update={"feeding": feeding}))
+        plan = plan.with_settings(feeding=feeding)
         began_s = time.perf_counter()
         write_arrivals(plan.stored_files, plan.feeding, directory / "arrivals", rows=STEP_ROWS)
         wrote_s = time.perf_counter() - began_s

@@ -180,6 +180,13 @@ def _add_traffic(channel_bytes: dict[tuple[str, str, str], int], rows: pa.Record
         channel_bytes[channel] = channel_bytes.get(channel, 0) + nbytes
 
 
+def sum_by_name(names: pa.ChunkedArray, values: pa.ChunkedArray) -> dict[str, int]:
+    """Return each of *names*, of actors in rows of a trace, to the sum of its rows' *values*."""
+    table = pa.table({"name": names.cast(pa.string()), "value": values})
+    summed = table.group_by("name").aggregate([("value", "sum")])
+    return dict(zip(*(summed[column].to_pylist() for column in ("name", "value_sum")), strict=True))
+
+
 def first_messages(trace: Path, most: int) -> dict[str, list[Any]]:
     """Return the first *most* messages between actors, in the order of their service, by column.
 

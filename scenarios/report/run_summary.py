@@ -38,6 +38,7 @@ from scenarios.formatting import (
     format_values,
 )
 from scenarios.machine import versions
+from scenarios.report.run_analysis import sum_by_name
 from scenarios.run import Report
 from scenarios.run_directory import RUN_RECORD, TRACE, write_json
 from scenarios.verdict import Verdict
@@ -63,7 +64,6 @@ def summary(report: Report) -> dict[str, Any]:
     """Return the stable keys: what was run and what came out."""
     plan, outcome, verdict = report.plan, report.outcome, report.verdict
     config = plan.config
-    seconds = outcome.virtual_ns / 1e9
     return {
         "scenario": config.name,
         "topology": config.topology,
@@ -82,10 +82,10 @@ def summary(report: Report) -> dict[str, Any]:
         "seed": config.seed,
         "digest": outcome.digest,
         "tuples": outcome.tuples,
-        "virtual_seconds": seconds if config.clock == "virtual" else None,
+        "virtual_seconds": outcome.virtual_ns / 1e9 if config.clock == "virtual" else None,
         "wall_seconds": report.clock.seconds,
         "wall_parts": dict(report.clock.parts),
-        "throughput_tps": outcome.tuples / seconds if seconds else 0.0,
+        "throughput_tps": report.throughput_tps,
         "latency_ms": latency_ms(report),
         "network": {"messages": outcome.messages, "bytes": outcome.nbytes},
         "faults": _injected_faults(outcome.injected),
@@ -250,10 +250,9 @@ def measure_load(report: Report) -> RunLoad | None:
     with pq.ParquetFile(report.directory / TRACE) as file:
         for block in file.iter_batches(columns=_COLUMNS):
             rows = pa.table(block)
-            served = pc.subtract(rows["done_ns"], rows["started_ns"])
-            at_work = pa.table({"actor": rows["receiver"].cast(pa.string()), "ns": served})
-            for name, ns in zip(*at_work.group_by("actor").aggregate([("ns", "sum")]), strict=True):
-                busy_ns[name.as_py()] += ns.as_py()
+            served_ns = pc.subtract(rows["done_ns"], rows["started_ns"])
+            for name, ns in sum_by_name(rows["receiver"], served_ns).items():
+                busy_ns[name] += ns
             sent = pc.is_in(rows["sender"].cast(pa.string()), pa.array(list(sources)))
             fed = rows.filter(pc.and_(sent, pc.greater(rows["rows"], 0)))
             count, first, last = (fed[name].to_numpy() for name in ("rows", "first", "last"))
@@ -265,7 +264,7 @@ def measure_load(report: Report) -> RunLoad | None:
     median_ns = report.latencies.percentile(50)
     return RunLoad(
         rate_tps=rate_tps,
-        throughput_tps=outcome.tuples * NS_PER_S / outcome.virtual_ns,
+        throughput_tps=report.throughput_tps,
         batching_ms=waited_ns / max(1, tuples) / 1e6,
         median_ms=None if median_ns is None else median_ns / 1e6,
         busiest=busiest,
@@ -278,11 +277,10 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
     outcome, clock = report.outcome, report.plan.config.clock
     seconds = outcome.virtual_ns / 1e9
     latency = "  ".join(f"{name} {format_ms(ms)}" for name, ms in latency_ms(report).items())
-    rate_tps = outcome.tuples / seconds if seconds else 0
     rows = [
         ("tuples", f"{outcome.tuples:,} in {seconds:,.4g} {clock} seconds"),
         *_rejected(report.plan.streams),
-        ("throughput", f"{rate_tps:,.0f} tuples/s ({clock})"),
+        ("throughput", f"{report.throughput_tps:,.0f} tuples/s ({clock})"),
         ("latency", f"{latency}  ms ({clock})"),
         ("network", f"{outcome.messages:,} messages, {format_bytes(outcome.nbytes)}"),
     ]

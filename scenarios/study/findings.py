@@ -14,18 +14,18 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from scenarios.config import RunConfig
 from scenarios.machine import describe_machine, versions
 from scenarios.many_runs import RunResult
 from scenarios.measures import look_up
-from scenarios.run_directory import read_json, write_json
+from scenarios.run_directory import Recorded, read_json
 from scenarios.streams import REPOSITORY, find_file
 from scenarios.study import Claim, Paper
 from scenarios.study.judging import Estimate, Estimates, Finding, judge_claim, values_of
 from scenarios.study.study import Chart, Study
+from scenarios.tables import add_to_digest
 
 COUNTED = {"correctness": "tuples", "approximation.recall": "verdict.expected"}
 """Measures that are shares, to how many things they are a share of."""
@@ -34,7 +34,7 @@ _PACKAGES = ("actors", "joins", "netsim", "scenarios", "spark_bridge", "topologi
 
 
 @dataclass(frozen=True, kw_only=True)
-class Findings:
+class Findings(Recorded):
     """A finished study.
 
     Attributes
@@ -49,6 +49,8 @@ class Findings:
         Day of its last run, of UTC.
     """
 
+    file = "study.json"
+
     study: Study
     results: Mapping[int, RunResult]
     inputs: str = ""
@@ -62,7 +64,7 @@ class Findings:
         depend on.
         """
         try:
-            written = read_json(directory / "study.json")
+            written = read_json(directory / cls.file)
         except (OSError, ValueError):
             return None
         inputs = digest_inputs(study)
@@ -190,7 +192,7 @@ class Findings:
             "scale": self.study.scale,
             "seed": base.seed,
             "repeat": self.study.section.repeat,
-            "query": " ".join(base.query.split()),
+            "query": base.query_line,
             "note": self.study.section.note,
             "paper_ran": ran.model_dump(exclude_none=True) if ran else None,
             "reduced": self.study.section.reduced or None,
@@ -217,10 +219,6 @@ class Findings:
             "versions": versions(),
             "replay": replay,
         }
-
-    def write_json(self, directory: Path, replay: str) -> None:
-        """Write ``study.json``."""
-        write_json(directory / "study.json", self.as_json(replay))
 
     def _chart(self, chart: Chart) -> dict[str, Any]:
         curves = self.curves(chart)
@@ -297,9 +295,7 @@ def digest_runs(
         file = path.stat()
         digest.update(f"{path} {file.st_mtime_ns} {file.st_size}\n".encode())
     for table in tables:
-        for name in table.column_names:
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(table[name].to_numpy()).data)
+        add_to_digest(digest, table)
     return digest.hexdigest()
 
 

@@ -12,11 +12,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from actors.hosting.inline import Clock
+from actors.hosting.inline import InlineHost
 from joins.threads import usable_cores
 from netsim.cost import CostProfile, load_profile
 from scenarios.config import RunConfig
@@ -32,7 +33,7 @@ from scenarios.measures import (
     saturated_tps,
 )
 from scenarios.plan import Plan, Prepare, make_plan
-from scenarios.run import Report, execute
+from scenarios.run import InlineHosting, Report, execute
 from scenarios.run_directory import POINTS, read_json, write_json
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.findings import Findings, digest_inputs, digest_runs
@@ -137,7 +138,7 @@ def run_points(
             streams=plan.streams if plan else (),
             directory=directory / POINTS / folder,
             parts=study.section.parts,
-            kernel_clock=kernel_clock(study.measures_of(point)),
+            inline_host=partial(InlineHost, clock=kernel_clock(study.measures_of(point))),
             search=search,
             store=store,
             replay="" if point.config.survey else replay(point),
@@ -188,7 +189,7 @@ class _PointRun:
     streams: tuple[PreparedStream, ...]
     directory: Path
     parts: Parts
-    kernel_clock: Clock
+    inline_host: InlineHosting
     search: bool
     store: bool
     replay: str
@@ -206,7 +207,7 @@ class _PointRun:
                 replay=self.replay,
                 parts=self.parts,
                 keep=False,
-                kernel_clock=self.kernel_clock,
+                inline_host=self.inline_host,
             )
         if self.store and result.failure is None:
             self.directory.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ from scenarios.config import Section
 from scenarios.formatting import TextTable, format_value
 from scenarios.machine import describe_machine, versions
 from scenarios.report import reproduction_table
-from scenarios.run_directory import UNFINISHED, read_json, write_json
+from scenarios.run_directory import UNFINISHED, Recorded, read_json
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study import StudySection
 from scenarios.study.findings import Findings
@@ -266,8 +266,10 @@ class Reproduced:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reproduction:
+class Reproduction(Recorded):
     """All studies of a paper at a scale."""
+
+    file = RECORD
 
     paper: str
     scale: str
@@ -331,10 +333,6 @@ class Reproduction:
             "versions": versions(),
             "replay": replay,
         }
-
-    def write_json(self, directory: Path, replay: str) -> None:
-        """Write ``reproduce.json``."""
-        write_json(directory / RECORD, self.as_json(replay))
 
 
 def read_reproductions(directories: Sequence[Path]) -> list[dict[str, Any]]:

@@ -12,8 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
 from actors.hosting.inline import Clock
 from scenarios import scenario_files
 from scenarios.config import RunConfig
@@ -242,11 +240,7 @@ def load_study(
         written = written | {"repeat": repeats[-1]}
     unchanged = scenario_files.build(values, where=name_or_path)
     base = scenario_files.change(unchanged, settings)
-    try:
-        section = StudySection.model_validate(written)
-    except ValidationError as error:
-        mistakes = scenario_files.explain(error, StudySection)
-        raise ConfigError(f"{name_or_path}, [study]: {mistakes}") from None
+    section = scenario_files.validate(StudySection, written, where=f"{name_or_path}, [study]")
     same = base.model_dump(exclude=_SAME_EXPERIMENT)
     changed = same != unchanged.model_dump(exclude=_SAME_EXPERIMENT)
     turns = 1 if repeats or scale == "smoke" else _TURNS
