@@ -28,11 +28,11 @@ hundreds of thousands, all of which stay."""
 _AGAIN_S = 0.01
 """After so long a lost Ctrl-C comes again; most callbacks have ended by then."""
 
-_EXIT_STOPPED = 3  # `joinsim.cli.output.EXIT_STOPPED`, which must not be imported yet
+_EXIT_STOPPED = 3  # `joinsim.cli.command_line.EXIT_STOPPED`, which must not be imported yet
 
 
 def main() -> None:
-    """Run the command line, see `joinsim.cli.failures.main`."""
+    """Run the command line, see `joinsim.cli.command_line.main`."""
     gc.set_threshold(_COLLECT_AFTER)
     # Otherwise the interpreter's end looks for cycles among all of them, several times: 0.4 s.
     atexit.register(gc.freeze)
@@ -41,7 +41,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which is how nohup has it
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
-        from joinsim.cli.failures import main as run
+        from joinsim.cli.command_line import main as run
         from scenarios.wall_clock import process_began_s
     except KeyboardInterrupt:
         print("joinsim: stopped", file=sys.stderr)

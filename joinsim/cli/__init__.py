@@ -4,6 +4,6 @@ Nothing heavy but typer is imported before a command runs.
 """
 
 from joinsim.cli import joins, papers, systems  # noqa: F401  (they add their commands)
-from joinsim.cli.app import app
+from joinsim.cli.command_line import app
 
 __all__ = ["app"]

@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from joinsim.cli.app import JOINS, app, complete_topology
+from joinsim.cli.command_line import (
+    CLOCK,
+    EXIT_FAIL,
+    EXIT_PASS,
+    EXIT_STOPPED,
+    JOINS,
+    app,
+    complete_topology,
+    draw_figure,
+    exit_code,
+    open_terminal,
+    print_json,
+    worst_exit_code,
+)
 from joinsim.cli.options import (
     Json,
     QueryOptions,
@@ -22,17 +35,6 @@ from joinsim.cli.options import (
     scenario_of,
     split_names,
     with_options,
-)
-from joinsim.cli.output import (
-    CLOCK,
-    EXIT_FAIL,
-    EXIT_PASS,
-    EXIT_STOPPED,
-    draw_figure,
-    exit_code,
-    open_terminal,
-    print_json,
-    worst_exit_code,
 )
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 
 import typer
 
-from joinsim.cli.app import complete_scenario, complete_topology
-from joinsim.cli.output import CLOCK, open_terminal
+from joinsim.cli.command_line import CLOCK, complete_scenario, complete_topology, open_terminal
 
 if TYPE_CHECKING:
     from joinsim._scenario import Scenario

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from joinsim.cli.app import PAPERS, app
+from joinsim.cli.command_line import EXIT_STOPPED, PAPERS, app, exit_code, open_terminal, print_json
 from joinsim.cli.options import Json, Scale
-from joinsim.cli.output import EXIT_STOPPED, exit_code, open_terminal, print_json
 
 
 @app.command("list", rich_help_panel=PAPERS, epilog="Example: joinsim list oij")

@@ -7,9 +7,18 @@ from typing import Annotated
 
 import typer
 
-from joinsim.cli.app import SYSTEMS, Grouped, app, complete_topology
+from joinsim.cli.command_line import (
+    CLOCK,
+    EXIT_FAIL,
+    EXIT_PASS,
+    SYSTEMS,
+    Grouped,
+    app,
+    complete_topology,
+    open_terminal,
+    print_json,
+)
 from joinsim.cli.options import Json, Topologies, parse_settings, split_names
-from joinsim.cli.output import CLOCK, EXIT_FAIL, EXIT_PASS, open_terminal, print_json
 
 data_app = typer.Typer(
     help="Raw files in, prepared streams out.", no_args_is_help=True, cls=Grouped

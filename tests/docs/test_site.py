@@ -14,7 +14,7 @@ import pytest
 from sybil import Document, Example, Region, Sybil
 from sybil.parsers.myst import CodeBlockParser, PythonCodeBlockParser
 
-from joinsim.cli.failures import main
+from joinsim.cli.command_line import main
 from scenarios import scenario_files
 from scenarios.study.study import load_study
 

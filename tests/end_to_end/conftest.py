@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from joinsim.cli.failures import main
+from joinsim.cli.command_line import main
 
 SELF_JOIN = "SELECT s.id FROM s WHERE s.a1 > s.a2 AND s.b1 < s.b2 WINDOW AS {window}"
 WINDOW = "(SLIDE INTERVAL '20' ON '100')"

@@ -14,7 +14,7 @@ import pytest
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, Said, write_csv, write_prepared
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-MAIN = [sys.executable, "-c", "from joinsim.cli.failures import main; main()"]
+MAIN = [sys.executable, "-c", "from joinsim.cli.command_line import main; main()"]
 
 QUERY = SELF_JOIN.format(window=WINDOW)
 TWO_WAY = f"SELECT s.id FROM s, r WHERE s.a > r.a AND s.b < r.b WINDOW AS {WINDOW}"

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import joinsim as js
-from joinsim.cli.failures import main
+from joinsim.cli.command_line import main
 from netsim.network import PRESETS
 from scenarios import scenario_files
 from scenarios.config import RunConfig

@@ -82,7 +82,7 @@ def test_the_list_is_searched_by_words(joinsim: Command) -> None:
 
 
 def test_the_shell_completes_names(tmp_path: Path) -> None:
-    from joinsim.cli.app import complete_scenario, complete_topology
+    from joinsim.cli.command_line import complete_scenario, complete_topology
 
     assert complete_topology("kp_") == ["kp_oij"]
     assert "oij-w1" in complete_scenario("oij-w")

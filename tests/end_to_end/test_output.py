@@ -114,7 +114,7 @@ def test_what_libraries_warn_of_is_not_shown() -> None:
         "import sys, warnings, joinsim._listing as made\n"
         "real = made.listing\n"
         "made.listing = lambda: warnings.warn('old') or real()\n"
-        "from joinsim.cli.failures import main\n"
+        "from joinsim.cli.command_line import main\n"
         "sys.argv = ['joinsim', 'list', '--json']\n"
         "main()"
     )

@@ -40,13 +40,13 @@ def test_a_signal_stops_a_run_and_leaves_no_process_behind(
 def test_a_run_under_nohup_survives_its_terminal(tmp_path: Path) -> None:
     before = """
 import os, signal
-import joinsim.cli.failures
+import joinsim.cli.command_line
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-run = joinsim.cli.failures.main
+run = joinsim.cli.command_line.main
 def hung_up(*arguments):
     os.kill(os.getpid(), signal.SIGHUP)
     run(*arguments)
-joinsim.cli.failures.main = hung_up
+joinsim.cli.command_line.main = hung_up
 """
     with command(["list", "--json"], tmp_path, before=before) as run:
         out, err = run.communicate(timeout=60)

@@ -380,7 +380,7 @@ def test_tables_need_no_java_and_a_help_imports_nothing_heavy(tmp_path: Path) ->
     )
     code = (
         "import sys; sys.argv = ['joinsim', '--help']\n"
-        "from joinsim.cli.failures import main\n"
+        "from joinsim.cli.command_line import main\n"
         "try: main()\nexcept SystemExit as end: assert end.code == 0\n"
         "assert not {'numpy', 'numba', 'pyarrow', 'scipy', 'rich'} & set(sys.modules)"
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import joinsim as js
-from joinsim.cli.failures import main
+from joinsim.cli.command_line import main
 
 
 @pytest.mark.parametrize("part", ["checks", "join"])

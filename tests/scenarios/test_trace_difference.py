@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import joinsim as js
 from joinsim.cli import app
-from joinsim.cli.output import CLOCK, Finished
+from joinsim.cli.command_line import CLOCK, Finished
 from netsim.trace import COLUMNS, Trace, pack_row
 from scenarios import trace_difference
 from scenarios.wall_clock import WallClock

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from joinsim._scenario import Scenario
 from joinsim.cli import app
-from joinsim.cli.output import CLOCK
+from joinsim.cli.command_line import CLOCK
 from scenarios import scenario_files
 from scenarios.wall_clock import WallClock
 
