@@ -31,8 +31,8 @@ from typing import Any
 
 from benchmarks.measure import Result
 from scenarios.config import RunConfig
-from scenarios.engines import Engine, EngineResult, with_own_streams
 from scenarios.engines.comparison import oracle_totals
+from scenarios.engines.engine import Engine, EngineResult, with_own_streams
 from scenarios.plan import Plan, make_plan
 from scenarios.scenario_files import change
 from spark_bridge.engines import Totals

@@ -13,7 +13,7 @@ from actors.source import Feeding
 from benchmarks.measure import Result
 from joins.batch import Schema
 from joins.queries.query import JoinQuery
-from scenarios.engines import write_segments
+from scenarios.engines.engine import write_segments
 from spark_bridge.hosted.host import run_hosted, write_arrivals
 from spark_bridge.hosted.stage import HostedQuery
 from spark_bridge.query_runs import EngineRun

@@ -30,9 +30,9 @@ from joins.indexes.index import Ranges
 from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory
 from joins.queries.parser import parse_query
-from scenarios.engines import EngineResult
 from scenarios.engines.embedded_engines import duckdb_join, polars_join
-from scenarios.machine import run_alone
+from scenarios.engines.engine import EngineResult
+from scenarios.processes import run_alone
 from spark_bridge.engines import Totals as Found
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 

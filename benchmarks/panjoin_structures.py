@@ -17,8 +17,8 @@ from functools import cache
 from typing import Any
 
 from benchmarks.measure import Result, command_line, report
-from scenarios.surveys import SubwindowSpeedSurvey
 from scenarios.surveys.speed_surveys import take_subwindow_speed
+from scenarios.surveys.survey import SubwindowSpeedSurvey
 
 NAMES = {
     "bi_sort": "BI-Sort",

@@ -14,8 +14,9 @@ from scenarios.config import MAX_SEED
 from scenarios.run_directory import RUNS
 from scenarios.scenario_files import ConfigError
 from scenarios.terminal import SILENT, Observer
-from scenarios.worlds import Recording, fuzzing, read_recording
+from scenarios.worlds import fuzzing
 from scenarios.worlds.fuzzing import Fuzzed, WorldTrial, try_world
+from scenarios.worlds.world import Recording, read_recording
 from topologies import Named
 
 _FOLDER = "fuzz"

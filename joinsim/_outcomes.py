@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from actors.result_files import late_path, pairs_path, summary_path
 from joinsim._arguments import check_methods
 from scenarios.formatting import VERDICT_WORDS, TextTable, format_many, notebook_html
-from scenarios.report import (
+from scenarios.report.result_tables import (
     advice_table,
     changes_table,
     chart_table,

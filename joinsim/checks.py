@@ -31,9 +31,9 @@ from actors.serialisation import load, save
 from joins.state import array_bytes
 from joinsim._arguments import check_arguments
 from scenarios.config import RunConfig
-from scenarios.worlds import Recording, World, WorldStream
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import failure_of, shrink
+from scenarios.worlds.world import Recording, World, WorldStream
 from topologies import Named, Topology, find_topology
 from topologies.parameters import describe
 

@@ -33,7 +33,7 @@ from netsim.network import (
 )
 from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee
 from scenarios.faults_config import AnyFault
-from scenarios.surveys import AnySurvey
+from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import TIME, SyntheticStream
 from topologies import registered_names
 from topologies.actor_graph import ActorGraph

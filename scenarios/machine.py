@@ -1,35 +1,19 @@
-"""The machine that work runs on: its name, its libraries and free memory, and processes on it.
-
-Processes that work is given to end with this one, whatever ends it.
-"""
+"""The machine that work runs on: its name, its libraries and its free memory."""
 
 from __future__ import annotations
 
-import os
 import platform
-import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from multiprocessing import resource_tracker
-from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 
-from actors.hosting.descendants import ending_with
 from joins.threads import usable_cores
 
 _LIBRARIES = ("joinsim", "numpy", "numba", "pyarrow", "pyspark", "ray", "simpy")
 _CPU_INFO = Path("/proc/cpuinfo")  # Linux; platform.processor() is empty there.
-
-T = TypeVar("T")
-
-_ORIGIN = ("__file__", "__spec__")
-"""What says of a module where it came from."""
 
 
 @cache
@@ -66,71 +50,3 @@ def _processor() -> str:
         lines = []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return named[0] if named else platform.processor() or platform.machine()
-
-
-class _Process(SpawnProcess):
-    """A process that does not import the caller's script: it would run all of that again."""
-
-    def start(self) -> None:
-        """Start it, while the script looks as if it came from no file that could be imported."""
-        script = vars(sys.modules["__main__"])
-        origin = {name: value for name, value in script.items() if name in _ORIGIN}
-        script.update(dict.fromkeys(origin))
-        try:
-            super().start()
-        finally:
-            script.update(origin)
-
-
-class _Spawning(SpawnContext):
-    Process = _Process
-
-
-@contextmanager
-def process_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of so many processes, which are started at once.
-
-    What they are given must be of modules: they know nothing of the script that runs.
-
-    At the end of the ``with``, after an interrupt too, work that has not begun is dropped, and the
-    processes end with all that they have started.
-    """
-    resource_tracker.ensure_running()  # multiprocessing's, for all such processes
-    # Not forked: threads of Arrow would be missing in the copies.
-    pool = ProcessPoolExecutor(processes, mp_context=_Spawning())
-
-    def stop() -> None:
-        pool.shutdown(wait=False, cancel_futures=True)  # it would wait for the work to end
-
-    def start() -> None:
-        for future in [pool.submit(os.getpid) for _ in range(processes)]:
-            future.result()
-
-    with ending_with(stop, start=start):
-        yield pool
-
-
-def run_alone(work: Callable[..., T], *arguments: object) -> tuple[T, int]:
-    """Run *work* in a process of its own; return its result and the process's peak memory, bytes.
-
-    An interrupt ends that process and all that it has started.
-    """
-    with process_pool(1) as pool:
-        return pool.submit(_with_peak_bytes, work, arguments).result()
-
-
-def _with_peak_bytes(work: Callable[..., T], arguments: tuple[object, ...]) -> tuple[T, int]:
-    return work(*arguments), tree_peak_bytes(os.getpid())
-
-
-def tree_peak_bytes(process: int) -> int:
-    """Return the peak resident bytes of *process* and its living descendants, added up."""
-    folder = Path("/proc") / str(process)
-    try:
-        status = (folder / "status").read_text()
-        children = [list_.read_text() for list_ in folder.glob("task/*/children")]
-    except OSError:  # it ended meanwhile
-        return 0
-    peak = next((line for line in status.splitlines() if line.startswith("VmHWM")), "VmHWM: 0")
-    below = (tree_peak_bytes(int(child)) for child in " ".join(children).split())
-    return int(peak.split()[1]) * 1024 + sum(below)

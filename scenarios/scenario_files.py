@@ -298,7 +298,7 @@ def _merge(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 def scenario_schema() -> dict[str, Any]:
     """Return the schema of a scenario's or a study's TOML file."""
-    from scenarios.study import StudySection  # runs need none of it
+    from scenarios.study.section import StudySection  # runs need none of it
 
     run, study = _schema_of(RunConfig), _schema_of(StudySection)
     for part in (study, *study["$defs"].values()):

@@ -20,7 +20,7 @@ from joins.queries.parser import parse_query
 from scenarios.config import FeedingConfig, NetworkConfig, RunConfig
 from scenarios.plan import AUTO, topology_of
 from scenarios.scenario_files import ConfigError, change
-from scenarios.study import REPEATS_MAX, StudySection
+from scenarios.study.section import REPEATS_MAX, StudySection
 from scenarios.study.study import Study, build_study
 from scenarios.synthetic import parse
 from topologies import find_topology
@@ -273,7 +273,7 @@ def _check_survey(
     if not measures:
         raise ConfigError(
             f"--measure is missing: a survey of {base.survey.of} has figures of its own "
-            "(see scenarios.surveys)"
+            "(see scenarios.surveys.survey)"
         )
 
 

@@ -26,7 +26,7 @@ from joins.batch import Schema
 from joins.hashing import mix
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
-from scenarios.engines import (
+from scenarios.engines.engine import (
     EngineResult,
     PairEngine,
     check_counted,
@@ -37,8 +37,8 @@ from scenarios.engines import (
     read_whole,
     side_predicates,
 )
-from scenarios.machine import run_alone, tree_peak_bytes
 from scenarios.plan import Plan
+from scenarios.processes import run_alone, tree_peak_bytes
 from spark_bridge.engines import Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 

@@ -28,19 +28,19 @@ from actors.feed import StreamFile
 from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.queries.query import JoinQuery
-from scenarios.engines import (
+from scenarios.engines import flink_job
+from scenarios.engines.engine import (
     EngineResult,
     PairEngine,
     check_counted,
     column_name,
-    flink_job,
     pair_totals,
     quote,
     read_whole,
     side_predicates,
 )
-from scenarios.machine import tree_peak_bytes
 from scenarios.plan import Plan
+from scenarios.processes import tree_peak_bytes
 from scenarios.streams import REPOSITORY
 from spark_bridge.engines import EngineFailed, Totals
 from spark_bridge.session import find_java

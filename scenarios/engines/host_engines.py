@@ -18,9 +18,9 @@ from actors.hosting.processes import RayUnavailableError
 from actors.protocol import ActorError
 from actors.result_files import pairs_path, part_files, summary_path
 from joins.machine.memory import keep_freed_memory
-from scenarios.engines import STEP_ROWS, Engine, EngineResult, PairEngine
-from scenarios.machine import run_alone, tree_peak_bytes
+from scenarios.engines.engine import STEP_ROWS, Engine, EngineResult, PairEngine
 from scenarios.plan import Plan
+from scenarios.processes import run_alone, tree_peak_bytes
 from scenarios.report.run_summary import latency_ms
 from scenarios.run import execute
 from spark_bridge.engines import EngineFailed, SparkFailed, Totals

@@ -16,7 +16,17 @@ from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
 from scenarios.many_runs import RunResult, SystemComparison
 from scenarios.measures import look_up
-from scenarios.report import (
+from scenarios.report.picture import (
+    Picture,
+    Spec,
+    colour_of,
+    layer,
+    number_axis,
+    row_axis,
+    short,
+    tooltip,
+)
+from scenarios.report.result_tables import (
     advice_table,
     changes_table,
     chart_table,
@@ -28,16 +38,6 @@ from scenarios.report import (
     measured_table,
     points_table,
     reproduction_table,
-)
-from scenarios.report.picture import (
-    Picture,
-    Spec,
-    colour_of,
-    layer,
-    number_axis,
-    row_axis,
-    short,
-    tooltip,
 )
 from scenarios.report.run_pages import fill_page
 from scenarios.report.run_pictures import run_pictures

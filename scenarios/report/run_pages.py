@@ -26,8 +26,8 @@ from scenarios.formatting import (
     format_duration,
     format_ms,
 )
-from scenarios.report import checks_table, offenders_table
 from scenarios.report.picture import COLOURS, SERIES, pictures_json, vega_script
+from scenarios.report.result_tables import checks_table, offenders_table
 from scenarios.report.run_pictures import (
     MESSAGES_MAX,
     Columns,

@@ -22,8 +22,8 @@ from scenarios.many_runs import RunResult
 from scenarios.measures import look_up
 from scenarios.run_directory import Recorded, read_json
 from scenarios.streams import REPOSITORY, find_file
-from scenarios.study import Claim, Paper
 from scenarios.study.judging import Estimate, Estimates, Finding, judge_claim, values_of
+from scenarios.study.section import Claim, Paper
 from scenarios.study.study import Chart, Study
 from scenarios.tables import add_to_digest
 

@@ -23,8 +23,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from scenarios.formatting import NO_VALUE, format_value
-from scenarios.study import Claim
-from scenarios.study.study import Kind
+from scenarios.study.section import Claim
+from scenarios.surveys.survey import Kind
 
 CONFIDENCE = 0.95
 

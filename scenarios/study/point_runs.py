@@ -22,7 +22,7 @@ from joins.threads import usable_cores
 from netsim.cost import CostProfile, load_profile
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
-from scenarios.machine import free_memory_bytes, process_pool
+from scenarios.machine import free_memory_bytes
 from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
 from scenarios.measures import (
     Parts,
@@ -33,12 +33,13 @@ from scenarios.measures import (
     saturated_tps,
 )
 from scenarios.plan import Plan, Prepare, make_plan
+from scenarios.processes import process_pool
 from scenarios.run import InlineHosting, Report, execute
 from scenarios.run_directory import POINTS, read_json, write_json
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.findings import Findings, digest_inputs, digest_runs
 from scenarios.study.study import Point, Study, kernel_clock
-from scenarios.surveys import (
+from scenarios.surveys.survey import (
     AnySurvey,
     DriftSpeedSurvey,
     IndexStepsSurvey,

@@ -23,12 +23,12 @@ from scenarios import scenario_files
 from scenarios.config import Section
 from scenarios.formatting import TextTable, format_value
 from scenarios.machine import describe_machine, versions
-from scenarios.report import reproduction_table
+from scenarios.report.result_tables import reproduction_table
 from scenarios.run_directory import UNFINISHED, Recorded, read_json
 from scenarios.scenario_files import STUDY, ConfigError
-from scenarios.study import StudySection
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Finding, Outcome
+from scenarios.study.section import StudySection
 from scenarios.study.study import load_study
 
 RECORD = "reproduce.json"

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from actors.hosting.inline import Clock
 from scenarios import scenario_files
@@ -20,10 +20,9 @@ from scenarios.machine import describe_machine
 from scenarios.plan import make_parameters, topology_of
 from scenarios.report.run_summary import WORDS
 from scenarios.scenario_files import STUDY, ConfigError
-from scenarios.study import Axis, Panel, StudySection, Variant
+from scenarios.study.section import Axis, Panel, StudySection, Variant
+from scenarios.surveys.survey import Kind
 from topologies.assumptions import ASSUMPTIONS, Assumption, assumptions_of
-
-Kind = Literal["simulated", "measured", "derived"]
 
 KIND_WORDS: dict[Kind, str] = {
     "simulated": "simulated: virtual time and counted work",

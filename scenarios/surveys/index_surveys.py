@@ -24,13 +24,13 @@ from joins.window_join.rows import KernelRows
 from joins.work import ENTRY_BYTES, NO_WORK, Work
 from netsim.cost import CostProfile
 from scenarios.calibration.window_workload import WindowWorkload
-from scenarios.surveys import (
+from scenarios.surveys.speed_surveys import BEFORE, DRIFTING, drifting_keys
+from scenarios.surveys.survey import (
     IndexStepsSurvey,
     InsertSpreadSurvey,
     MemoryTrafficSurvey,
     Surveyed,
 )
-from scenarios.surveys.speed_surveys import BEFORE, DRIFTING, drifting_keys
 
 _LEAST_BITS = 6
 _BATCH = 4096

@@ -38,7 +38,7 @@ from netsim.network import Latency, Link, full_mesh
 from scenarios.measures import MeasuredPlan, measured_costs
 from scenarios.rehearsal import run_inline
 from scenarios.run_directory import TRACE
-from scenarios.surveys import LONGER_PERCENT, PlanningSpeedSurvey, PlanSurvey, Surveyed
+from scenarios.surveys.survey import PlanningSpeedSurvey, PlanSurvey, Surveyed
 from topologies.semijoin import Semijoin, SemijoinParameters
 from topologies.semijoins.costing import Costing, estimate_plan
 from topologies.semijoins.join_statistics import (
@@ -54,6 +54,8 @@ from topologies.topology import Job
 _ROUNDING = 1e-9
 _AT_ONCE = Link(latency=Latency(mean_ns=1_000), bandwidth_bps=10**15)
 _FIELD = "x"
+_LONGER_PERCENT = range(-50, 210, 10)
+"""By how much a greedy plan takes longer, as `PlanSurvey` counts them."""
 
 
 def query_values(survey: PlanSurvey, profile: CostProfile) -> QueryValues:
@@ -115,7 +117,7 @@ def _record(seconds: Sequence[tuple[float, float]]) -> dict[str, Any]:
         },
         "share": {
             str(percent): 100 * float(np.mean(np.isclose(tens, 1 + percent / 100)))
-            for percent in LONGER_PERCENT
+            for percent in _LONGER_PERCENT
         },
     }
 

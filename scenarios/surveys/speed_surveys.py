@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -47,13 +48,12 @@ from scenarios.calibration.window_workload import (
     expected_matches,
     timed_batches,
 )
-from scenarios.surveys import (
+from scenarios.surveys.survey import (
     DriftSpeedSurvey,
     SegmentSpeedSurvey,
     SubwindowSpeedSurvey,
     Surveyed,
     WindowJoinSpeedSurvey,
-    timed_record,
 )
 from scenarios.synthetic import DISTRIBUTIONS, drifting, opposed
 
@@ -87,19 +87,35 @@ def take_subwindow_speed(survey: SubwindowSpeedSurvey) -> Surveyed:
         fills = [_time_fill(survey) for _ in range(survey.passes + 1)]
         # The first pass compiles.
         return Surveyed(
-            record=timed_record(survey.tuples, [seconds for _, seconds in fills[1:]]),
+            record=_timed_record(survey.tuples, [seconds for _, seconds in fills[1:]]),
             checked=f"{survey.tuples:,} tuples are stored",
             passed=all(stored == survey.tuples for stored, _ in fills),
         )
     probing = _Probing(survey, survey.selectivity)
     passes = [probing.probe() for _ in range(survey.passes + 1)]
-    record = timed_record(probing.count, [seconds for _, seconds in passes[1:]])
+    record = _timed_record(probing.count, [seconds for _, seconds in passes[1:]])
     record["match_rate"] = probing.right / probing.count
     return Surveyed(
         record=record,
         checked="as many matches as numpy finds in the sorted values",
         passed=all(found == probing.right for found, _ in passes),
     )
+
+
+def _timed_record(tuples: int, seconds: Sequence[float], *, threads: int = 0) -> dict[str, Any]:
+    """Return the record of passes over *tuples* that took *seconds* each: tuples a second.
+
+    *threads* are real ones, whose wall time it is; none are one thread's processor time.
+    """
+    rates = [tuples / max(one, 1e-9) for one in seconds]
+    return {
+        "tuples_s": {"median": median(rates), "least": min(rates), "most": max(rates)},
+        "tuple_ns": {"median": 1e9 / median(rates)},
+        "tuples": tuples,
+        "passes": len(rates),
+        "threads": max(1, threads),
+        "clock": "wall time" if threads else "processor time",
+    }
 
 
 def _subwindow_keys(survey: SubwindowSpeedSurvey) -> np.ndarray:
@@ -216,7 +232,7 @@ def take_segment_speed(survey: SegmentSpeedSurvey) -> Surveyed:
             for one, other in zip(*probing, strict=True)
         ]
     )
-    record = timed_record(survey.probes, seconds[1:])  # the first pass compiled
+    record = _timed_record(survey.probes, seconds[1:])  # the first pass compiled
     record["match_rate"] = float(right.mean())
     return Surveyed(
         record=record,
@@ -253,7 +269,7 @@ def take_window_join_speed(survey: WindowJoinSpeedSurvey) -> Surveyed:
     stream.fill(workload.arrivals)
     stream.advance(min(tuples, workload.arrivals), timed=False)  # memory is not new after that
     passes = [stream.advance(tuples, timed=True) for _ in range(survey.passes)]
-    record = timed_record(tuples, passes, threads=survey.threads) | {
+    record = _timed_record(tuples, passes, threads=survey.threads) | {
         "match_rate": stream.matches / (survey.passes * tuples),
         "matches": stream.matches,
         "window": max(workload.windows),

@@ -27,7 +27,7 @@ from scenarios.formatting import (
 )
 from scenarios.machine import versions
 from scenarios.plan import Plan
-from scenarios.report import (
+from scenarios.report.result_tables import (
     HOLDS_WORDS,
     advice_table,
     changes_table,
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from scenarios.study.reproduction import Reproduction
     from scenarios.study.study import Study
     from scenarios.trace_difference import Difference
-    from scenarios.worlds import Recording
     from scenarios.worlds.fuzzing import Fuzzed, WorldTrial
+    from scenarios.worlds.world import Recording
 
 
 def _profile(config: RunConfig) -> str:

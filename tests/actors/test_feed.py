@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from actors.feed import Feed, StreamFile
 from joins.batch import Schema
 from joins.errors import DataError
-from scenarios.worlds import WorldStream
 from scenarios.worlds.drawing import draw_stream
+from scenarios.worlds.world import WorldStream
 from tests.drawn import drawn
 
 

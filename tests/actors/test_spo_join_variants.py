@@ -15,7 +15,7 @@ from scenarios.plan import make_parameters
 from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict import Verdict
-from scenarios.worlds import World, WorldStream
+from scenarios.worlds.world import World, WorldStream
 from topologies import TOPOLOGIES, TopologyError
 
 SPO_JOIN = TOPOLOGIES["spo_join"]

@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scenarios.engines import EngineResult
 from scenarios.engines.comparison import ENGINES
+from scenarios.engines.engine import EngineResult
 from scenarios.engines.flink_engine import PYTHON_VARIABLE
-from scenarios.machine import run_alone
+from scenarios.processes import run_alone
 from spark_bridge.engines import EngineFailed, Totals
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 

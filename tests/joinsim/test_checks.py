@@ -13,7 +13,7 @@ from actors.protocol import START, Actor, ActorSpec, Context, Message
 from actors.window_join import Places, RoundRobin
 from joins.batch import Batch
 from joinsim.checks import PeakHost, check_topology
-from scenarios.worlds import Recording
+from scenarios.worlds.world import Recording
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job
 from topologies.window_join import Layout, NestedLoop, PeParameters, WindowJoin

@@ -11,8 +11,8 @@ import pytest
 from actors.hosting import ray_processes
 from actors.hosting.processes import Label
 from actors.hosting.ray_cluster import ray
-from scenarios.worlds import World
 from scenarios.worlds.drawing import draw_worlds
+from scenarios.worlds.world import World
 from tests.actors.meshes import use_threads
 from topologies import TOPOLOGIES
 

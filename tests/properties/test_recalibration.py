@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from actors.hosting.inline import InlineHost
 from joinsim.checks import RestoringHost
 from scenarios.run import Report
-from scenarios.worlds import World, WorldStream
+from scenarios.worlds.world import World, WorldStream
 
 STEPS_OF_A_CHANGE = 4
 

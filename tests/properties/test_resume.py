@@ -17,9 +17,9 @@ from actors.protocol import Progress, Reply
 from joins.errors import JoinsimError
 from scenarios import run as running
 from scenarios.run import Report, execute
-from scenarios.worlds import World
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.fuzzing import EndlessRunError
+from scenarios.worlds.world import World
 from tests.actors.meshes import use_threads
 from topologies import TOPOLOGIES
 

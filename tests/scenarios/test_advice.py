@@ -19,8 +19,8 @@ import joinsim as js
 from joins.queries.parser import parse_query
 from joinsim._calls import of_query
 from scenarios.advice import data_statistics, with_hot_key
-from scenarios.report import left_out_table
 from scenarios.report.result_pages import picture_of
+from scenarios.report.result_tables import left_out_table
 from scenarios.scenario_files import build
 from scenarios.topology_search import Spent
 

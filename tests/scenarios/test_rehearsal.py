@@ -12,8 +12,8 @@ from joins.machine.compiling import CACHE_VARIABLE
 from joins.queries.parser import parse_query
 from scenarios import scenario_files
 from scenarios.config import RunConfig
-from scenarios.machine import run_alone
 from scenarios.plan import make_plan
+from scenarios.processes import run_alone
 from scenarios.rehearsal import _first_rows, rehearse, rehearsing_ahead
 from scenarios.run import simulate
 from scenarios.streams import PREPARED_VARIABLE, prepare_streams

@@ -8,7 +8,7 @@ import pytest
 
 from scenarios.plan import make_parameters
 from scenarios.study.study import load_study
-from scenarios.surveys import Survey
+from scenarios.surveys.survey import Survey
 from topologies import find_topology
 from topologies.assumptions import ASSUMPTIONS, assumptions_of
 

@@ -14,8 +14,8 @@ from joins.window_join import registry
 from joins.window_join.registry import SHARED
 from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
-from scenarios.worlds import World
 from scenarios.worlds.drawing import draw_worlds
+from scenarios.worlds.world import World
 from topologies import TOPOLOGIES, TopologyError
 
 IBWJ = TOPOLOGIES["ibwj"]

@@ -17,8 +17,8 @@ from joins.batch import Batch
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import PRESETS, full_mesh
-from scenarios.worlds import World, WorldStream
 from scenarios.worlds.drawing import draw_multiway_query, draw_stream
+from scenarios.worlds.world import World, WorldStream
 from tests.drawn import drawn
 from topologies.semijoin import Semijoin, SemijoinParameters, with_tuple_bytes
 from topologies.semijoins.plans import JoinSequence, JoinStep, LinearPlan, join_graph

@@ -14,8 +14,9 @@ from actors.feed import Feed, StreamFile
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios.engines import EngineResult, embedded_engines, read_whole
+from scenarios.engines import embedded_engines
 from scenarios.engines.embedded_engines import DuckDB, Polars
+from scenarios.engines.engine import EngineResult, read_whole
 from spark_bridge.engines import Totals
 from tests.spark_bridge.sql.test_sql_oracle import QUERIES, stream
 

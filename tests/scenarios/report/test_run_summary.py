@@ -12,7 +12,7 @@ import pytest
 
 import joinsim as js
 from scenarios.formatting import TableCell, TextTable
-from scenarios.report import checks_table, offenders_table
+from scenarios.report.result_tables import checks_table, offenders_table
 from scenarios.report.run_summary import (
     RunLoad,
     measure_load,

@@ -16,8 +16,8 @@ import pytest
 
 from scenarios import scenario_files
 from scenarios.many_runs import RunResult
-from scenarios.study import Claim
 from scenarios.study.findings import Findings
+from scenarios.study.section import Claim
 from scenarios.study.study import Chart, Study, load_study
 
 SHARES = ("correctness", "balance", "row_balance", "transmission", "approximation")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from scenarios.study import Claim
 from scenarios.study.judging import Estimate, Estimates, judge_claim
+from scenarios.study.section import Claim
 
 NAN = float("nan")
 

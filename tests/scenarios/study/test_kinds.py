@@ -13,7 +13,7 @@ from actors.hosting.inline import Clock
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.many_runs import Preparation, RunResult
-from scenarios.report import chart_table, claims_table
+from scenarios.report.result_tables import chart_table, claims_table
 from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.scenario_files import ConfigError
 from scenarios.study import findings, point_runs

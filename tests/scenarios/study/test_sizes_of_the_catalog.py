@@ -14,7 +14,7 @@ from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from scenarios import scenario_files
 from scenarios.config import RunConfig
-from scenarios.study import Axis, PaperParameters
+from scenarios.study.section import Axis, PaperParameters
 from scenarios.study.study import Point, Study, load_study
 
 SIZE = re.compile(r"2\^(\d+)|(?<![\w.,])(\d+(?:\.\d+)?)(K|M)(?!\w)")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from scenarios.study import Claim, StudySection
 from scenarios.study.judging import Finding, Outcome
 from scenarios.study.reproduction import (
     PAPERS,
@@ -16,6 +15,7 @@ from scenarios.study.reproduction import (
     statements_of_paper,
     statements_of_study,
 )
+from scenarios.study.section import Claim, StudySection
 from scenarios.study.study import load_study
 
 

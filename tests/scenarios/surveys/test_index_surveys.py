@@ -6,11 +6,7 @@ import pytest
 
 from netsim.cost import load_profile
 from scenarios.study.point_runs import take_survey
-from scenarios.surveys import (
-    IndexStepsSurvey,
-    InsertSpreadSurvey,
-    MemoryTrafficSurvey,
-)
+from scenarios.surveys.survey import IndexStepsSurvey, InsertSpreadSurvey, MemoryTrafficSurvey
 
 STEPS = {"insert", "delete", "search", "scan", "merge"}
 

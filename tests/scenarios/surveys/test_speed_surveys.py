@@ -25,13 +25,13 @@ from scenarios import scenario_files
 from scenarios.calibration.window_workload import WindowWorkload, expected_matches
 from scenarios.scenario_files import ConfigError
 from scenarios.study.point_runs import take_survey
-from scenarios.surveys import (
+from scenarios.surveys import speed_surveys
+from scenarios.surveys.survey import (
     DriftSpeedSurvey,
     SegmentSpeedSurvey,
     SubwindowSpeedSurvey,
     Surveyed,
     WindowJoinSpeedSurvey,
-    speed_surveys,
 )
 
 KINDS = (*STRUCTURES, "b_plus_tree")

@@ -13,7 +13,7 @@ from actors.feed import StreamFile
 from joins.queries.parser import parse_query
 from scenarios.verdict import oracle_check
 from scenarios.verdict.oracle_check import Expectation, expected_sums
-from scenarios.worlds import WorldStream
+from scenarios.worlds.world import WorldStream
 
 QUERY = parse_query("SELECT R.x FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL '5' ON '20')")
 

@@ -13,7 +13,7 @@ from actors.feed import Feed, StreamFile
 from joins.batch import Schema
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
-from scenarios.worlds import WorldStream
+from scenarios.worlds.world import WorldStream
 from spark_bridge.engines import Totals
 from spark_bridge.query_runs import query_session, total
 from spark_bridge.sql.native import expected_pairs

@@ -19,8 +19,8 @@ from actors.semijoins.adaptive_site import LEAD, Observed
 from joins.queries.parser import parse_query
 from joinsim.checks import RestoringHost
 from scenarios.run import Report
-from scenarios.worlds import World, WorldStream
 from scenarios.worlds.drawing import draw_multiway_query
+from scenarios.worlds.world import World, WorldStream
 from tests.drawn import drawn
 from tests.topologies.test_semijoin import TOPOLOGY, job, plans
 from topologies import semijoin

@@ -12,7 +12,7 @@ print("begun", file=sys.stderr)
 
 import joinsim as js
 from joinsim._calls import of_query
-from scenarios.machine import process_pool
+from scenarios.processes import process_pool
 from topologies.window_join import SplitJoin
 
 class Mine(SplitJoin):
