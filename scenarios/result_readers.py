@@ -12,7 +12,6 @@ without a suffix it is the newer's. ``*`` stands for all columns of all streams.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ import pyarrow.parquet as pq
 from actors.feed import ARRIVAL, PLACE
 from actors.result_files import id_columns, pairs_path, part_files
 from actors.whole_files import WholeTable
-from joins.errors import DataError
+from joins.errors import DataError, suggest
 from joins.hashing import mix_rows
 from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery, QueryError
@@ -377,9 +376,7 @@ def _one(query: JoinQuery, columns: Sequence[Sequence[str]], item: str) -> Selec
             if column is not None:
                 return Selected(name=item, stream=place, column=column, earlier=spelt[-1] == "2")
     known = [column for place in places for column in columns[place]]
-    near = difflib.get_close_matches(spelt, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise QueryError(f"SELECT {item}: there is no such column; {hint}there are {', '.join(known)}")
+    raise QueryError(f"SELECT {item}: there is no such column; {suggest(spelt, known)}")
 
 
 def _find(columns: Sequence[str], spelt: str) -> str | None:

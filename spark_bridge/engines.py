@@ -69,6 +69,11 @@ class Totals:
     def __add__(self, other: Totals) -> Totals:
         return Totals(self.pairs + other.pairs, (self.checksum + other.checksum) % (1 << 64))
 
+    def check_counted(self, counted: int) -> None:
+        """Raise :exc:`EngineFailed` where an engine *counted* another number of pairs before."""
+        if counted != self.pairs:
+            raise EngineFailed(f"it counted {counted:,} pairs, and then {self.pairs:,}")
+
     @classmethod
     def of_pairs(cls, probe_id: np.ndarray, match_id: np.ndarray) -> Totals:
         """Return the totals of a row per pair."""

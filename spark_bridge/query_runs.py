@@ -118,7 +118,7 @@ def run_batch_job(build: Callable[[], DataFrame], session: SparkSession) -> Engi
 
     When the clock has stopped, they are computed again and added up.
 
-    Raise :exc:`SparkFailed` with Spark's message, or if the second count differs.
+    Raise :exc:`SparkFailed` with Spark's message, and :exc:`EngineFailed` if they then differ.
     """
     shuffled, start = _shuffled_bytes(session), time.perf_counter()
     with spark_errors_translated():
@@ -127,8 +127,7 @@ def run_batch_job(build: Callable[[], DataFrame], session: SparkSession) -> Engi
         seconds = time.perf_counter() - start
         shuffled = _shuffled_bytes(session) - shuffled
         totals = total(results)
-    if counted != totals.pairs:
-        raise SparkFailed(f"it counted {counted:,} pairs, and then {totals.pairs:,}")
+    totals.check_counted(counted)
     return EngineRun(totals=totals, wall_seconds=seconds, shuffled_bytes=shuffled)
 
 

@@ -29,7 +29,6 @@ from joins.queries.query import JoinQuery
 from scenarios.engines.engine import (
     EngineResult,
     PairEngine,
-    check_counted,
     column_name,
     file_columns,
     pair_totals,
@@ -116,7 +115,7 @@ class EmbeddedEngine(PairEngine):
             tables = [_with_mixed_ids(file) for file in files]
             columns = self._matches(engine, joins, tables)
             totals = sum((Totals.of_counts(*one) for one in columns), Totals())
-            check_counted(counted, totals)
+            totals.check_counted(counted)
         return EngineResult(
             totals=totals,
             start_seconds=started_s - began_s,

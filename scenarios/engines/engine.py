@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from actors.feed import StreamData, StreamFile
 from joins.batch import Batch, Schema
 from scenarios.plan import Plan
-from spark_bridge.engines import EngineFailed, Totals
+from spark_bridge.engines import Totals
 from spark_bridge.prepared import ROW_GROUP_ROWS
 from spark_bridge.sql.statement import ProbeSide, predicate_sql
 
@@ -160,12 +160,6 @@ def quote(text: str) -> str:
 def pair_totals(pairs: pa.Table) -> Totals:
     """Return the totals of a table with the columns ``probe_id`` and ``match_id``."""
     return Totals.of_pairs(*(pairs[name].to_numpy() for name in ("probe_id", "match_id")))
-
-
-def check_counted(counted: int, totals: Totals) -> None:
-    """Raise :exc:`EngineFailed` where what an engine *counted* is not what its check came to."""
-    if counted != totals.pairs:
-        raise EngineFailed(f"it counted {counted:,} pairs, and then {totals.pairs:,}")
 
 
 def write_segments(rows: pa.Table, folder: Path, segment_rows: int) -> None:

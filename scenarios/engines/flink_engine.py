@@ -32,7 +32,6 @@ from scenarios.engines import flink_job
 from scenarios.engines.engine import (
     EngineResult,
     PairEngine,
-    check_counted,
     column_name,
     pair_totals,
     quote,
@@ -105,7 +104,7 @@ def join(
     else:
         parts = (Totals(count, checksum % (1 << 64)) for count, checksum in answer["checked"])
         totals = sum(parts, Totals())
-        check_counted(sum(count for (count,) in answer["counted"]), totals)
+        totals.check_counted(sum(count for (count,) in answer["counted"]))
     return EngineResult(
         totals=totals,
         start_seconds=answer["start_seconds"],

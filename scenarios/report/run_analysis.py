@@ -30,6 +30,18 @@ STAGES = ("waits to be sent", "crosses the network", "waits in the inbox", "is s
 
 _STAGE_ENDS = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
 _COLUMNS = ["sender", "receiver", "port", "nbytes", "last", *_STAGE_ENDS]
+_MESSAGE_COLUMNS = {
+    "sender": "sender",
+    "receiver": "receiver",
+    "port": "port",
+    "rows": "tuples",
+    "nbytes": "bytes",
+    "sent_ns": "sent_s",
+    "arrived_ns": "arrived_s",
+    "started_ns": "started_s",
+    "done_ns": "done_s",
+}
+"""What is read of each message to be drawn, and what it is called there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,23 +204,17 @@ def first_messages(trace: Path, most: int) -> dict[str, list[Any]]:
 
     Times are in seconds.
     """
-    columns = ["sender", "receiver", "port", "rows", "nbytes", *_STAGE_ENDS]
-    parts: list[pa.RecordBatch] = []
     with pq.ParquetFile(trace) as file:
-        for rows in file.iter_batches(READ_ROWS, columns=columns):
-            names = [rows[column].cast(pa.string()) for column in columns[:3]]
-            crossed = pc.not_equal(names[0], names[1])
-            arrays = [*names, *(rows[column] for column in columns[3:])]
-            parts.append(pa.record_batch(arrays, names=columns).filter(crossed))
-            if sum(map(len, parts)) >= most:
+        found = file.schema_arrow.empty_table().select(list(_MESSAGE_COLUMNS))
+        for rows in file.iter_batches(READ_ROWS, columns=found.column_names):
+            sender, receiver = (rows[end].cast(pa.string()) for end in ("sender", "receiver"))
+            crossed = pa.table(rows).filter(pc.not_equal(sender, receiver))
+            found = pa.concat_tables([found, crossed])
+            if len(found) >= most:
                 break
-    found = pa.Table.from_batches(parts).slice(0, most) if parts else {}
-    listed = {name: found[name].to_pylist() if parts else [] for name in columns}
-    listed = {{"rows": "tuples", "nbytes": "bytes"}.get(k, k): v for k, v in listed.items()}
-    del listed["left_ns"]
     return {
-        name.replace("_ns", "_s"): [ns / 1e9 for ns in values] if name.endswith("_ns") else values
-        for name, values in listed.items()
+        _MESSAGE_COLUMNS[column]: [ns / 1e9 for ns in values] if column in _STAGE_ENDS else values
+        for column, values in found.slice(0, most).to_pydict().items()
     }
 
 

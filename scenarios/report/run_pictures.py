@@ -37,7 +37,6 @@ from scenarios.report.run_analysis import (
 from scenarios.report.topology_drawing import draw_load
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
-from topologies.actor_graph import ActorGraph
 
 PERCENTS = (50, 95, 99)
 """Percentiles of latency over time: the usual case, the bad one, the worst that still counts."""
@@ -100,11 +99,10 @@ class RunPictures:
 def run_pictures(report: Report) -> RunPictures:
     """Read the run's trace and results, and return its pictures."""
     graph = report.plan.graph()
-    trace = _trace_figures(report, graph)
+    bins = TimeBins.over(report.outcome.virtual_ns, report.outcome.messages)
+    trace = analyse_trace(report.directory / TRACE, list(graph), graph.sources, bins)
     born = _born(report, trace)
-    results = analyse_results(
-        report.directory, trace.bins, split_by_stream(report.plan.files, born)
-    )
+    results = analyse_results(report.directory, bins, split_by_stream(report.plan.files, born))
     role_of = graph.roles
     by_operator = len(role_of) > _ROWS_MAX
     row_of = role_of if by_operator else {actor: actor for actor in _by_role(role_of)}
@@ -117,7 +115,7 @@ def run_pictures(report: Report) -> RunPictures:
         topology=Markup(draw_load(graph, loads, trace.channel_bytes)),
         pictures={
             "stages": stages_picture(_stages(trace, role_of)),
-            "time": _shaded(time_picture(_over_time(trace.bins, born, results)), faults),
+            "time": _shaded(time_picture(_over_time(bins, born, results)), faults),
             "messages": _shaded(_messages_picture(report, row_of), faults),
             "queues": _shaded(_queues_picture(trace, row_of), faults),
             "load": load_picture(_loads(loads, role_of)),
@@ -128,7 +126,7 @@ def run_pictures(report: Report) -> RunPictures:
         fullest_bytes=0 if fullest is None else fullest[1],
         deepest=float(trace.queue_depth.max(initial=0.0)),
         by_operator=by_operator,
-        bin_ns=trace.bins.width_ns,
+        bin_ns=bins.width_ns,
         faults=list(dict.fromkeys(span["fault"] for span in faults)),
     )
 
@@ -166,11 +164,6 @@ def _shaded(picture: Picture, faults: Sequence[Mapping[str, Any]]) -> Picture:
         )
         panels.append(panel | {"layer": [shade | {"data": {"values": shown}}, *panel["layer"]]})
     return replace(picture, panels=panels)
-
-
-def _trace_figures(report: Report, graph: ActorGraph) -> TraceFigures:
-    bins = TimeBins.over(report.outcome.virtual_ns, report.outcome.messages)
-    return analyse_trace(report.directory / TRACE, list(graph), graph.sources, bins)
 
 
 def _born(report: Report, trace: TraceFigures) -> np.ndarray:

@@ -21,7 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from joins.errors import DataError
+from joins.errors import DataError, suggest
 from spark_bridge.pipeline.expressions import Expression, check_expression
 
 ROWS = "rows"
@@ -409,11 +409,9 @@ def _free(name: str, taken: Iterable[str]) -> str:
 def _require(source: StreamSource, name: str, columns: list[str], what: str) -> None:
     if name in columns:
         return
-    close = difflib.get_close_matches(name, columns, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
     raise DataError(
-        f"stream {source.name!r}: {what} {name!r} is not in {source.files}{hint} "
-        f"(its columns: {', '.join(columns)})"
+        f"stream {source.name!r}: {what} {name!r} is not in {source.files}; "
+        f"{suggest(name, columns, 'its columns:')}"
     )
 
 

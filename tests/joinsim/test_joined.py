@@ -65,7 +65,7 @@ def test_without_a_pair_there_are_columns_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("select", "message"),
     [
-        ("orders.totl", r"SELECT orders\.totl: there is no such column; did you mean total\?"),
+        ("orders.totl", r"SELECT orders\.totl: there is no such column; did you mean 'total'\? "),
         ("offers.total", "there is no stream 'offers' in FROM, only orders, payments"),
         ("orders.amount", r"SELECT orders\.amount: there is no such column"),
     ],
