@@ -213,11 +213,11 @@ class _Several(ABC, Generic[Result]):
         """Everything as plain data, as in the JSON file."""
         return self.result.as_json(self.replay)
 
-    def report(self, folder: str | Path) -> Path:
-        """Write a page that works offline into *folder*; return its path."""
+    def report(self, path: str | Path) -> Path:
+        """Write the report, one HTML page that works offline, to *path*; return it."""
         from scenarios.report.result_pages import write_page
 
-        return write_page(self.result, Path(folder), self.replay)
+        return write_page(self.result, Path(path), self.replay)
 
     def figure(self, path: str | Path) -> Path:
         """Draw its picture into a file, for print; return *path*.
@@ -229,7 +229,7 @@ class _Several(ABC, Generic[Result]):
     def write(self) -> Self:
         """Write the JSON file and the page into its directory; return it."""
         self.result.write_json(self.directory, self.replay)
-        self.report(self.directory)
+        self.report((self.directory / self.result.file).with_suffix(".html"))
         return self
 
     def _repr_html_(self) -> str:

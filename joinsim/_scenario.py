@@ -429,7 +429,7 @@ class Scenario:
                         compared.write_json(directory, finished.replay)
             finally:  # Ctrl-C loses none of the engines that have run
                 if finished is not None:
-                    finished.report(directory)
+                    finished.write()
                     if on_result is not None:
                         on_result(finished)
         assert finished is not None

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from actors.feed import ARRIVAL, PLACE
-from actors.whole_files import write_text
 from joins.batch import Schema
 from joins.errors import suggest
 from joins.oracle.match import clear_unsatisfied
@@ -260,11 +259,6 @@ class Advice(Recorded):
             "versions": versions(),
             "replay": replay,
         }
-
-    def write_json(self, directory: Path, replay: str) -> None:
-        """Write ``advice.json``, and the winner as ``advice.toml``."""
-        super().write_json(directory, replay)
-        write_text(directory / TOML, self.toml)
 
 
 def estimate(one: Candidate, goal: str) -> Estimate | None:

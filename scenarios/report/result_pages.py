@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.whole_files import write_text
-from scenarios.advice import Advice
+from scenarios.advice import TOML, Advice
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
 from scenarios.many_runs import RunResult, SystemComparison
@@ -66,8 +66,8 @@ _LINE = 12
 
 
 @singledispatch
-def write_page(result: Any, directory: Path, replay: str) -> Path:
-    """Write the page of a study or a comparison; return its path.
+def write_page(result: Any, path: Path, replay: str) -> Path:
+    """Write the page of a study, a comparison, advice or a reproduction to *path*; return that.
 
     Raise :exc:`OutputError` when the file cannot be written.
     """
@@ -208,11 +208,9 @@ def _bars(
 
 
 @write_page.register
-def write_study_page(findings: Findings, directory: Path, replay: str) -> Path:
-    """Write ``study.html`` into *directory*."""
-    page = directory / "study.html"
-    _write_study(findings, page, replay)
-    return page
+def _(findings: Findings, path: Path, replay: str) -> Path:
+    _write_study(findings, path, replay)
+    return path
 
 
 def _write_study(findings: Findings, path: Path, replay: str) -> Picture:
@@ -236,8 +234,9 @@ def _write_study(findings: Findings, path: Path, replay: str) -> Picture:
 
 
 @write_page.register
-def write_reproduction_page(reproduction: Reproduction, directory: Path, replay: str) -> Path:
-    """Write ``reproduce.html``, ``reproduction.md`` and a folder per study into *directory*."""
+def write_reproduction(reproduction: Reproduction, path: Path, replay: str) -> Path:
+    """Write the page to *path*, and beside it ``reproduction.md`` and a folder per study."""
+    directory = path.parent
     counts = ClaimCounts.of(reproduction.claims)
     stated = ClaimCounts.of(reproduction.statements).statements
     table = reproduction_table(reproduction.claim_records)
@@ -260,7 +259,7 @@ def write_reproduction_page(reproduction: Reproduction, directory: Path, replay:
             claims = claims_table(study.findings)
         studies.append((study, ClaimCounts.of(study.claims), picture, claims))
     return fill_page(
-        directory / "reproduce.html",
+        path,
         "reproduce.html",
         reproduction=reproduction,
         word=VERDICT_WORDS[reproduction.passed],
@@ -284,8 +283,7 @@ def _figures_by_assumption(reproduction: Reproduction) -> dict[Assumption, list[
 
 
 @write_page.register
-def write_comparison_page(comparison: SystemComparison, directory: Path, replay: str) -> Path:
-    """Write ``compare.html`` of systems into *directory*."""
+def _(comparison: SystemComparison, path: Path, replay: str) -> Path:
     base = comparison.base
     streams = [
         f"Stream {stream['name']}: {stream['rows']:,} tuples." for stream in comparison.streams
@@ -297,7 +295,7 @@ def write_comparison_page(comparison: SystemComparison, directory: Path, replay:
             "virtual time."
         )
     return fill_page(
-        directory / "compare.html",
+        path,
         "compare.html",
         name=base.name,
         what=f"{len(comparison.results)} systems compared",
@@ -318,10 +316,11 @@ def write_comparison_page(comparison: SystemComparison, directory: Path, replay:
 
 
 @write_page.register
-def write_advice_page(advice: Advice, directory: Path, replay: str) -> Path:
-    """Write ``advice.html`` into *directory*."""
+def write_advice(advice: Advice, path: Path, replay: str) -> Path:
+    """Write the page to *path*, and beside it the winner as ``advice.toml``, which it names."""
+    write_text(path.parent / TOML, advice.toml)
     return fill_page(
-        directory / "advice.html",
+        path,
         "advice.html",
         name=advice.config.name,
         what=f"advice for {', '.join(advice.goals)}",
@@ -334,18 +333,17 @@ def write_advice_page(advice: Advice, directory: Path, replay: str) -> Path:
         changes=changes_table(advice),
         left_out=left_out_table(advice),
         engines=measured_table(advice),
-        lines=advice.reproduce(directory),
+        lines=advice.reproduce(path.parent),
         toml=advice.toml if advice.runs_from_file else "",
         replay=replay,
     )
 
 
 @write_page.register
-def write_engines_page(comparison: EngineComparison, directory: Path, replay: str) -> Path:
-    """Write ``compare.html`` of engines into *directory*."""
+def _(comparison: EngineComparison, path: Path, replay: str) -> Path:
     notes = engine_notes(comparison)
     return fill_page(
-        directory / "compare.html",
+        path,
         "compare.html",
         name=comparison.plan.config.name,
         what=f"{len(comparison.measured)} engines compared",
