@@ -215,7 +215,7 @@ def stages_picture(data: Columns) -> Picture:
         {"aggregate": summed, "groupby": ["operator"]},
         look={"align": "left", "dx": 4},
         x=x | {"field": "total_ms"},
-        text={"field": "total_ms", "format": ".3~g"},
+        text={"field": "total_ms", "format": ",.3~r"},
     )
     rows = list(dict.fromkeys(map(str, data["operator"])))
     panel = {
