@@ -75,9 +75,9 @@ ASSUMPTIONS = (
     ),
     Assumption(
         name="caches",
-        text="what a structure costs above its least is waiting for memory; while other cores of a "
-        "site are at work it takes as much longer as reads of as many bytes did beside one other, "
-        "and more cores take as much again each, until all read from the farthest memory",
+        text="what a structure takes beyond its least time is spent waiting for memory; with a "
+        "second busy core on the site, that wait grows as it did for plain reads of as many bytes; "
+        "each further core adds as much again, until all read from the farthest memory",
         source="structures were measured alone, memory on two cores: [memory] in the profile",
     ),
     Assumption(
@@ -96,8 +96,9 @@ ASSUMPTIONS = (
     ),
     Assumption(
         name="memory of threads",
-        text="threads that share an index take memory from each other as reads of the same bytes "
-        "did on two cores, more threads as much again each; and they wait for locks and lines",
+        text="a second thread on an index slows the first as plain reads of as many bytes slowed "
+        "each other on two cores, and each further thread adds as much again; threads also wait "
+        "for locks and cache lines",
         source="one thread was measured, with the locks that it takes: [memory] in the profile",
         topologies=("ibwj",),
         parameters=lambda of: of.threads > 1,
