@@ -180,11 +180,12 @@ def _received(trace: pa.Table, actors: Iterable[str]) -> dict[str, int]:
 def _transmission(
     trace: pa.Table, busy_s: Mapping[str, float], parts: Parts
 ) -> dict[str, float | None]:
-    sender, receiver = _names(trace["sender"]), _names(trace["receiver"])
+    actors = list(dict.fromkeys(pe for pes in parts.values() for pe in pes))
+    sender, receiver = (_places(trace[name], actors) for name in ("sender", "receiver"))
     under_way_ns = (trace["arrived_ns"].to_numpy() - trace["sent_ns"].to_numpy()).astype(np.int64)
     shares = {}
     for part, pes in parts.items():
-        sent = np.isin(sender, pes) & (sender != receiver)
+        sent = np.isin(sender, [actors.index(pe) for pe in pes]) & (sender != receiver)
         sending_s = float(under_way_ns[sent].sum()) / NS_PER_S
         shares[part] = _ratio(sending_s, sending_s + sum(busy_s[pe] for pe in pes))
     return shares
@@ -229,10 +230,6 @@ def _percentiles(values: np.ndarray, weights: np.ndarray) -> dict[str, float | N
     }
     found: dict[str, float | None] = {"mean": float(np.dot(values[order], weights[order])) / total}
     return found | {name: float(values[order][at]) for name, at in places.items()}
-
-
-def _names(column: pa.ChunkedArray) -> np.ndarray:
-    return np.array(column.to_pylist(), dtype=object)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,10 +301,12 @@ def measured_costs(
     return measured
 
 
-def _places(names: pa.ChunkedArray, actors: list[str]) -> np.ndarray:
+def _places(names: pa.ChunkedArray, actors: Sequence[str]) -> np.ndarray:
     """Return for each name its place among *actors*; -1 for others."""
-    place = {name: at for at, name in enumerate(actors)}
-    return np.array([place.get(name, -1) for name in names.to_pylist()], np.int64)
+    known = pa.array(actors, pa.string())
+    found = pc.index_in(names.cast(pa.string()), value_set=known).fill_null(-1)
+    places: np.ndarray = found.to_numpy().astype(np.int64)
+    return places
 
 
 # How long merges took, from the mutable component into the immutable one.
@@ -322,25 +321,26 @@ _MUTABLE, _BETWEEN, _IMMUTABLE = "predicate", "permutation", "po_join"
 
 def merge_times_ms(trace: pa.Table, roles: Mapping[str, str]) -> np.ndarray:
     """Return the virtual milliseconds of every merge; empty for a system without merges."""
-    columns = {name: trace[name].to_pylist() for name in ("sender", "receiver")}
+    senders = [name for name, role in roles.items() if role in (_MUTABLE, _BETWEEN)]
+    builders = [name for name, role in roles.items() if role == _IMMUTABLE]
+    sender, served = (_places(trace[name], senders) for name in ("sender", "receiver"))
     sent_ns, started_ns, done_ns = (
-        trace[name].to_pylist() for name in ("sent_ns", "started_ns", "done_ns")
+        trace[name].to_numpy() for name in ("sent_ns", "started_ns", "done_ns")
     )
-    rows = list(zip(columns["sender"], columns["receiver"], strict=True))
-    started_at = {
-        (receiver, done_ns[row]): started_ns[row] for row, (_, receiver) in enumerate(rows)
-    }
+    own = np.flatnonzero(served >= 0)
+    services = zip(*(column[own].tolist() for column in (served, done_ns, started_ns)), strict=True)
+    started_at = {(actor, at_ns): start_ns for actor, at_ns, start_ns in services}
+    rows = np.flatnonzero((sender >= 0) & (_places(trace["receiver"], builders) >= 0))
+    rows = rows[np.argsort(sent_ns[rows], kind="stable")]
     begun: dict[int, int] = {}
     ended: dict[int, int] = {}
-    count: dict[str, int] = {}
-    for row in np.argsort(np.array(sent_ns, np.int64), kind="stable").tolist():
-        sender, receiver = rows[row]
-        if roles.get(receiver) != _IMMUTABLE or roles[sender] not in (_MUTABLE, _BETWEEN):
-            continue
-        merge = count[sender] = count.get(sender, -1) + 1
-        ended[merge] = max(done_ns[row], ended.get(merge, 0))
-        if roles[sender] == _MUTABLE:
-            start_ns = started_at[sender, sent_ns[row]]
+    count: dict[int, int] = {}
+    merging = zip(*(column[rows].tolist() for column in (sender, sent_ns, done_ns)), strict=True)
+    for actor, at_ns, end_ns in merging:
+        merge = count[actor] = count.get(actor, -1) + 1
+        ended[merge] = max(end_ns, ended.get(merge, 0))
+        if roles[senders[actor]] == _MUTABLE:
+            start_ns = started_at[actor, at_ns]
             begun[merge] = min(start_ns, begun.get(merge, start_ns))
     return np.array([ended[merge] - begun[merge] for merge in sorted(begun)]) / 1e6
 
@@ -357,10 +357,9 @@ class Pace:
     """
 
     def __init__(self, trace: pa.Table, roles: Mapping[str, str]) -> None:
-        receiver = _names(trace["receiver"])
         last, done_ns = trace["last"].to_numpy(), trace["done_ns"].to_numpy()
         source = [name for name, role in roles.items() if role == "source"]
-        about = np.flatnonzero((last >= 0) & ~np.isin(receiver, source))
+        about = np.flatnonzero((last >= 0) & (_places(trace["receiver"], source) < 0))
         order = about[np.argsort(last[about], kind="stable")][::-1]
         arrivals, place = np.unique(last[order] + 1, return_index=True)
         self._done_ns = np.append(0, np.maximum.accumulate(done_ns[order][::-1])[::-1][place])
@@ -417,17 +416,20 @@ def window_lag(trace: pa.Table, roles: Mapping[str, str]) -> float | None:
     The first PE is left out, as in the paper; so is the time before a first count has come. None
     for a system whose PEs receive no counts.
     """
-    sender, receiver = _names(trace["sender"]), _names(trace["receiver"])
+    actors = list(roles)
+    sender, receiver = (_places(trace[name], actors) for name in ("sender", "receiver"))
     last, arrived_ns = (trace[name].to_numpy() for name in ("last", "arrived_ns"))
-    sent_by = np.array([roles[name] for name in sender])
-    pes = [name for name, role in roles.items() if role == _PES]
+    reporting, routers, pes = (
+        [place for place, role in enumerate(roles.values()) if role in these]
+        for these in (_REPORTING, (_TUPLES,), (_PES,))
+    )
     lags: list[np.ndarray] = []
     for pe in pes[1:]:
         rows = np.flatnonzero((receiver == pe) & (last >= 0))
         rows = rows[np.argsort(arrived_ns[rows], kind="stable")]
-        reports = np.isin(sent_by[rows], _REPORTING)
+        reports = np.isin(sender[rows], reporting)
         known = np.maximum.accumulate(np.where(reports, last[rows], -1))
-        counted = (sent_by[rows] == _TUPLES) & (known >= 0)
+        counted = np.isin(sender[rows], routers) & (known >= 0)
         # A count may come from a PE that is ahead of this one in the stream: behind by nothing.
         lags.append(np.maximum(last[rows][counted] - known[counted], 0))
     every = np.concatenate([np.empty(0, np.int64), *lags])
