@@ -123,16 +123,19 @@ def run_one_of_many(
     parts: Parts | None = None,
     keep: bool,
     inline_host: InlineHosting = InlineHost,
+    may_differ: bool = False,
 ) -> RunResult:
     """Run *plan* into *directory* and return what came out, also when it fails.
 
-    *inline_host* is as for `scenarios.run.execute`. Without *keep* only ``run.json`` stays, and of
-    a failure its traceback.
+    *inline_host* and *may_differ* are as for `scenarios.run.execute`. Without *keep* only
+    ``run.json`` stays, and of a failure its traceback.
     """
     directory.mkdir(parents=True, exist_ok=True)
     try:
         # Studies compare the times of actors: nothing else is to run beside them.
-        report = execute(plan, directory, inline_host=inline_host, undisturbed=True)
+        report = execute(
+            plan, directory, inline_host=inline_host, undisturbed=True, may_differ=may_differ
+        )
         write_run_json(report, replay)
         result = RunResult(
             config=plan.config,

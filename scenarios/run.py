@@ -426,6 +426,7 @@ def execute(
     rehearsal: bool = True,
     clock: WallClock | None = None,
     undisturbed: bool = False,
+    may_differ: bool = False,
     inline_host: InlineHosting = InlineHost,
     disk: SavedRun | None = None,
 ) -> Report:
@@ -436,8 +437,9 @@ def execute(
     by another clock; those of a live run are timed by processor time. *disk* is as for `simulate`.
 
     In virtual time the oracle works beside the run, unless that is to be *undisturbed*, for its
-    real seconds to be compared with others'. Raise whatever an actor raised, as
-    :exc:`actors.protocol.ActorError`.
+    real seconds to be compared with others'. A run in virtual time whose results *may_differ* from
+    the oracle's lists its pairs at once: for the verdict a second run would list them otherwise.
+    Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
     """
     clock = clock or WallClock()
     if rehearsal:
@@ -449,6 +451,7 @@ def execute(
     live = plan.config.clock == "live"
     with ExitStack() as open_:
         ahead = None
+        lists_pairs = plan.config.pairs or (may_differ and not live)
         tuples = sum(file.tuples for file in plan.files)
         if not (live or undisturbed) and tuples >= WORTH_A_THREAD:
             ahead = open_.enter_context(Expectation(plan.query, plan.files))
@@ -458,7 +461,7 @@ def execute(
             simulated = simulate(
                 plan,
                 directory,
-                pairs=plan.config.pairs,
+                pairs=lists_pairs,
                 on_run=on_run,
                 on_rows=on_rows,
                 clock=clock,
@@ -466,19 +469,19 @@ def execute(
                 disk=disk,
             )
         on_judge()
-        return _judged(plan, directory, simulated, ahead, clock)
+        with_pairs = partial(_with_pairs, plan, directory, listed=lists_pairs)
+        return _judged(plan, directory, simulated, with_pairs, ahead, clock)
 
 
 def _judged(
     plan: Plan,
     directory: Path,
     simulated: Simulated,
+    with_pairs: Callable[[], Path],
     ahead: Expectation | None,
     clock: WallClock,
 ) -> Report:
-    verdict, latencies, approximated = judge(
-        plan, directory, simulated.outcome, lambda: _with_pairs(plan, directory), ahead
-    )
+    verdict, latencies, approximated = judge(plan, directory, simulated.outcome, with_pairs, ahead)
     clock.lap("oracle")
     return Report(
         plan=plan,
@@ -491,12 +494,12 @@ def _judged(
     )
 
 
-def _with_pairs(plan: Plan, directory: Path) -> Path:
-    """Return where the run's pairs are, replaying it from its seed if it did not keep them.
+def _with_pairs(plan: Plan, directory: Path, *, listed: bool) -> Path:
+    """Return where the run's pairs are, replaying it from its seed if it has not *listed* them.
 
     A live run cannot be repeated: what its replay in virtual time got wrong stands in for it.
     """
-    if plan.config.pairs:
+    if listed:
         return directory
     replayed = directory / "replay"
     replayed.mkdir(exist_ok=True)
