@@ -10,7 +10,7 @@ from numba.core.dispatcher import Dispatcher
 
 from joins.machine.compiling import CACHE_VARIABLE
 from joins.queries.parser import parse_query
-from scenarios import scenario_files
+from scenarios import rehearsal, scenario_files
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
 from scenarios.processes import run_alone
@@ -19,6 +19,7 @@ from scenarios.run import simulate
 from scenarios.streams import PREPARED_VARIABLE, prepare_streams
 from scenarios.tables import prepare_tables
 from tests.spark_bridge.helpers import write_csv, write_parquet
+from topologies.actor_graph import ActorGraph
 
 QUERY = (
     "SELECT * FROM orders, payments WHERE orders.id = payments.id AND orders.price <= payments.paid"
@@ -106,6 +107,33 @@ def loaded_in_a_run(topology: str, folder: Path) -> list[str]:
 def test_a_rehearsal_leaves_no_kernel_to_load(topology: str, tmp_path: Path) -> None:
     # In another process: this one may have them all.
     assert run_alone(loaded_in_a_run, topology, tmp_path)[0] == []
+
+
+def test_what_is_warm_is_not_rehearsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {"ts": np.arange(9), "id": np.arange(9), "price": np.ones(9), "paid": np.ones(9)}
+    other = table | {"paid": np.arange(9)}  # whole numbers
+    ran: list[ActorGraph] = []
+    monkeypatch.setattr(rehearsal, "_REHEARSED", set())
+    monkeypatch.setattr(rehearsal, "run_inline", lambda graph, *rest: ran.append(graph))
+
+    def rehearsals(topology: str, tables: Any = table, **settings: Any) -> int:
+        config = scenario_files.build(
+            {"name": "warm", "query": QUERY, "topology": topology, "streams": [{"table": "t"}] * 2}
+            | settings,
+            where="test",
+        )
+        query, times = parse_query(QUERY), [None, None]
+        plan = make_plan(config, prepare=lambda *_: prepare_tables(query, [tables] * 2, times))
+        ran.clear()
+        rehearse(*plan.rehearsal)
+        return len(ran)
+
+    assert rehearsals("hash_join") == 1
+    assert rehearsals("hash_join") == 0
+    assert rehearsals("hash_join", seed=8, feeding={"batch_rows": 3}) == 0
+    assert rehearsals("hash_join", other) == 1
+    assert rehearsals("hash_join", pairs=True) == 1
+    assert rehearsals("nested_loop") == 1
 
 
 def test_a_run_that_is_interrupted_meanwhile_does_not_wait(tmp_path: Path) -> None:
