@@ -14,6 +14,7 @@ from actors.hosting.ray_cluster import ray
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.world import World
 from tests.actors.meshes import use_threads
+from tests.properties.families import examples_of
 from topologies import TOPOLOGIES
 
 NAMES = list(TOPOLOGIES)
@@ -66,5 +67,5 @@ def test_other_processes_have_the_digest_the_pairs_and_the_verdict_of_inline(
     name: str, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_threads(monkeypatch)
-    for world in draw_worlds(TOPOLOGIES[name], 10):
+    for world in draw_worlds(TOPOLOGIES[name], examples_of(TOPOLOGIES[name], 10)):
         check_equal_to_inline(world, directory)

@@ -11,6 +11,7 @@ import pytest
 from actors.hosting import saved_run
 from scenarios.worlds.drawing import draw_worlds
 from tests.actors.meshes import use_threads
+from tests.properties.families import examples_of
 from topologies import TOPOLOGIES
 
 _FRAMES_OF_ANY_RUN = 2
@@ -24,7 +25,7 @@ def test_whatever_claims_exactness_is_exact_live(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_threads(monkeypatch)
-    for drawn in draw_worlds(TOPOLOGIES[name], 12, exact=True):
+    for drawn in draw_worlds(TOPOLOGIES[name], examples_of(TOPOLOGIES[name], 12), exact=True):
         world = replace(drawn, faults=[])  # which are of virtual time
         folder = tmp_path / str(world.seed)
         folder.mkdir()
@@ -48,7 +49,7 @@ def test_whatever_claims_exactness_is_exact_live_when_processes_are_lost(
 ) -> None:
     monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)  # a snapshot whenever one is due
     snapshots = 0
-    for drawn in draw_worlds(TOPOLOGIES[name], 5, exact=True):
+    for drawn in draw_worlds(TOPOLOGIES[name], examples_of(TOPOLOGIES[name], 5), exact=True):
         world = replace(drawn, faults=[])
         folder = tmp_path / str(world.seed)
         folder.mkdir()

@@ -21,6 +21,7 @@ from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.fuzzing import EndlessRunError
 from scenarios.worlds.world import World
 from tests.actors.meshes import use_threads
+from tests.properties.families import examples_of
 from topologies import TOPOLOGIES
 
 WORLDS = 4
@@ -120,11 +121,12 @@ def test_any_world_that_is_killed_goes_on_to_its_outcome(
     topology: str, death: Death, tmp_path: Path
 ) -> None:
     checked = answered = 0
-    for number in range(2 * WORLDS):
+    worlds = examples_of(TOPOLOGIES[topology], 2 * WORLDS)
+    for number in range(worlds):
         with suppress(JoinsimError):
             answered += check(*draw(topology, number), death, tmp_path / str(number))[1]
             checked += 1
-    assert checked >= WORLDS
+    assert checked >= worlds // 2
     assert answered > 0
 
 

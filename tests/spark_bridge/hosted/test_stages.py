@@ -22,6 +22,7 @@ from scenarios.worlds.drawing import (
 )
 from spark_bridge.hosted.shard import cut_into_stages
 from tests.drawn import drawn
+from tests.properties.families import examples_of
 from tests.spark_bridge.hosted.triggers import Triggers, results
 from topologies import TOPOLOGIES
 from topologies.topology import Job
@@ -31,7 +32,7 @@ from topologies.topology import Job
 def test_every_topology_is_exact_in_stages(name: str) -> None:
     topology = TOPOLOGIES[name]
 
-    @settings(max_examples=10)
+    @settings(max_examples=examples_of(topology, 10))
     @given(data=st.data())
     def run(data: st.DataObject) -> None:
         draw = data.draw
