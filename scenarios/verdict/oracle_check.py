@@ -352,7 +352,8 @@ def _compare_pairs(
         if replayed:
             unlike = [a != b for a, b in zip(_sums_of(have, suspects), reported, strict=True)]
             differences.inconsistent += int(np.any(unlike, axis=0).sum())
-        have, times = np.unique(have, axis=0, return_counts=True)
+        _, first, times = np.unique(_row_ranks(have), return_index=True, return_counts=True)
+        have = have[first]
         kinds = {
             "missing": _without(want, have),
             "duplicate": np.repeat(have, times - 1, axis=0),
@@ -436,10 +437,20 @@ def _sums_of(pairs: np.ndarray, suspects: np.ndarray) -> tuple[np.ndarray, np.nd
 
 def _without(pairs: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return the rows of *pairs* that are not rows of *others*."""
-    as_one = np.dtype([(f"id{place}", np.int64) for place in range(pairs.shape[1])])
-    mine = np.ascontiguousarray(pairs).view(as_one).ravel()
-    theirs = np.ascontiguousarray(others).view(as_one).ravel()
-    return pairs[~np.isin(mine, theirs)] if len(theirs) else pairs
+    ranks = _row_ranks(np.concatenate([pairs, others]))
+    return pairs[~np.isin(ranks[: len(pairs)], ranks[len(pairs) :])]
+
+
+def _row_ranks(rows: np.ndarray) -> np.ndarray:
+    """Return for each of *rows* its rank among them by column after column; equal rows have one.
+
+    Numbers are sorted ten times as fast as rows are compared.
+    """
+    ranks = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        values, place = np.unique(column, return_inverse=True)
+        _, ranks = np.unique(ranks * len(values) + place, return_inverse=True)
+    return ranks
 
 
 def _holds(
