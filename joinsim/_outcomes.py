@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -374,8 +374,7 @@ class Comparison(_Several["SystemComparison"]):
         return _table(rows, list(rows[0]))
 
     def __repr__(self) -> str:
-        rows = self.table.select(["label", "passed", "throughput_tps"]).to_pylist()
-        return "\n".join([*(_ranked(*row.values()) for row in rows), self._opening()])
+        return "\n".join([*_ranked(self.table, "label", "passed"), self._opening()])
 
     def _opening(self) -> str:
         fastest = f"fastest exact: {self.fastest or 'none'}"
@@ -472,8 +471,7 @@ class EngineComparison(_Several["_Engines"]):
         return _table(self.summary["engines"], keys)
 
     def __repr__(self) -> str:
-        rows = self.table.select(["engine", "equal", "throughput_tps"]).to_pylist()
-        return "\n".join([*(_ranked(*row.values()) for row in rows), self._opening()])
+        return "\n".join([*_ranked(self.table, "engine", "equal"), self._opening()])
 
     def _opening(self) -> str:
         lines = [f"all pairs equal: {VERDICT_WORDS[self.passed]}"]
@@ -512,8 +510,11 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
     return write_runs_page(records, Path(path), shlex.join(words))
 
 
-def _ranked(name: str, passed: bool | None, throughput_tps: float | None) -> str:
-    return f"{name:<28} {VERDICT_WORDS[passed]:<8} {throughput_tps or 0:>14,.0f} /s"
+def _ranked(table: pa.Table, name: str, passed: str) -> Iterator[str]:
+    """Yield a line per row of *table*: its name, its verdict, and its tuples a second."""
+    for row in table.to_pylist():
+        rate_tps = row["throughput_tps"] or 0
+        yield f"{row[name]:<28} {VERDICT_WORDS[row[passed]]:<8} {rate_tps:>14,.0f} /s"
 
 
 def _draw(result: Any, path: str | Path) -> Path:

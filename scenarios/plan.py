@@ -79,6 +79,11 @@ class Plan:
     warnings: tuple[str, ...] = ()
     choice: SystemChoice | None = None
 
+    @property
+    def query_line(self) -> str:
+        """The query as it runs, its placeholders bound, on one line."""
+        return " ".join(str(self.query).split())
+
     def with_settings(self, **settings: Any) -> Plan:
         """Return the plan with keys of its configuration changed, unchecked; its streams stay."""
         return replace(self, config=self.config.model_copy(update=settings))

@@ -123,12 +123,12 @@ def _five_digits(value: float) -> str:
 class Planner(ABC):
     """Proposes for one system; one per topology that chooses parameters by a cost model."""
 
-    @abstractmethod
     def left_to_it(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return what to set, beside the parameters *given*, so that the system does the planning.
 
-        Nothing where they say what is to be done.
+        Nothing where they say what is to be done, or where what is best is only proposed.
         """
+        return {}
 
     @abstractmethod
     def propose(self, plan: Plan) -> Proposal:
@@ -316,11 +316,10 @@ def _searches(costing: Costing, cost: PlanEstimate, query: JoinQuery) -> TextTab
 
 
 class WindowJoinPlanner(Planner):
-    """Costs every index by equations 1 to 7, and the run's own parameters beside the best."""
+    """Costs every index by equations 1 to 7, and the run's own parameters beside the best.
 
-    def left_to_it(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return nothing: what is best follows from the window, and is proposed."""
-        return {}
+    Nothing is left to the system: what is best follows from the window.
+    """
 
     def propose(self, plan: Plan) -> Proposal:
         """Return the settings that should cost least, and what those of the run should cost."""

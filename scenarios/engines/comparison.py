@@ -129,7 +129,7 @@ class EngineComparison(Recorded):
         """Return it as one JSON object with stable keys."""
         return {
             "comparison": self.plan.config.name,
-            "query": " ".join(str(self.plan.query).split()),
+            "query": self.plan.query_line,
             "topology": self.plan.topology.name,
             "tuples": self.rows,
             "expected": asdict(self.expected),

@@ -348,7 +348,7 @@ def _(comparison: EngineComparison, path: Path, replay: str) -> Path:
         name=comparison.plan.config.name,
         what=f"{len(comparison.measured)} engines compared",
         how="",
-        query=" ".join(str(comparison.plan.query).split()),
+        query=comparison.plan.query_line,
         opening=f"{comparison.rows:,} tuples; the oracle expects {comparison.expected.pairs:,} "
         "pairs.",
         pictures={"comparison": engines_picture(comparison)},

@@ -95,7 +95,7 @@ def show_plan(out: Console, plan: Plan) -> None:
             f" ({_processes(config)})" if config.backend == "ray" else "",
         )
     )
-    print_wrapped(out, "  " + " ".join(str(plan.query).split()), "dim")
+    print_wrapped(out, "  " + plan.query_line, "dim")
     show_streams(out, plan)
     for title, values in (
         ("parameters", format_values(plan.parameters)),
