@@ -28,6 +28,8 @@ QUERIES = {
 LIVE = ("--clock", "live", "--set", "recovery={interval = '200 ms'}")
 """Arguments of a live run with recovery."""
 _LONGEST_S, _LOOK_S = 300, 0.02
+_LOOKING = 0.1
+"""Share of a core for looking at processes at most: they need it to get to where they are to be."""
 
 # A shell has its background jobs ignore Ctrl-C, and ``nohup`` what it starts ignore SIGHUP.
 _HEED_SIGNALS = """
@@ -99,7 +101,7 @@ def workers_of(run: psutil.Process) -> list[psutil.Process]:
 
 def operators_running(folder: Path, run: psutil.Process) -> bool:
     """Tell whether operators inside Spark are in the middle of writing results."""
-    return bool(workers_of(run)) and any(folder.glob("**/found/.*.parquet.*"))
+    return any(folder.glob("**/found/.*.parquet.*")) and bool(workers_of(run))
 
 
 def serving_below(run: Command) -> list[psutil.Process]:
@@ -147,10 +149,13 @@ def started_at(moment: Moment, run: Command, folder: Path) -> list[psutil.Proces
     """Wait for a *moment* of a command; return all processes that it has started by then."""
     process = psutil.Process(run.pid)
     deadline = time.monotonic() + _LONGEST_S
-    while not moment(folder, process):
+    while True:
+        began = time.process_time()
+        if moment(folder, process):
+            break
         assert run.poll() is None, "it ended before its moment"
         assert time.monotonic() < deadline
-        time.sleep(_LOOK_S)
+        time.sleep(max(_LOOK_S, (time.process_time() - began) / _LOOKING))
     return process.children(recursive=True)
 
 
