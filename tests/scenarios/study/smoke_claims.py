@@ -57,6 +57,19 @@ def studies() -> list[str]:
     ]
 
 
+OF_LATENCY = "result_ms."
+
+
+def interval_joins(*measures: str) -> list[str]:
+    """Return the names of the interval joins' figures whose curves are of one of *measures*."""
+    return [
+        name
+        for name in scenario_files.catalog()
+        if name.startswith("oij-fig")
+        and scenario_files.read(name).get("study", {}).get("measure", "").startswith(measures)
+    ]
+
+
 def load_simulated(name: str) -> Study:
     """Return a study at smoke scale without what is measured by this machine's clock."""
     study = load_study(name, scale=SCALE)
@@ -140,10 +153,14 @@ def words_of(findings: Findings) -> Words:
 
 def prepare(config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
     streams = tuple(_with_one_file(stream) for stream in config.streams)
-    if any(_is_selected(stream.where, stream.time) for stream in streams):
-        return prepare_streams(config.model_copy(update={"streams": streams}), query)
     asked = (str(query.streams), str(query.predicates), *(s.model_dump_json() for s in streams))
-    if asked not in _PREPARED:
+    if asked in _PREPARED:
+        return _PREPARED[asked]
+    if any(_is_selected(stream.where, stream.time) for stream in streams):
+        # A folder has the name of what it is prepared for: of one study or another.
+        shared = config.model_copy(update={"streams": streams, "name": "smoke"})
+        _PREPARED[asked] = prepare_streams(shared, query)
+    else:
         tables = [stream.synthetic or stream.files[0] for stream in streams]
         _PREPARED[asked] = prepare_tables(query, tables, [stream.time for stream in streams])
     return _PREPARED[asked]

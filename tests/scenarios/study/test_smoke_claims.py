@@ -7,6 +7,7 @@ came out must fail where two curves are swapped or one is flattened.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,17 +19,25 @@ from scenarios.study.judging import Estimate, Estimates, Finding, judge_claim
 from tests.scenarios.study import smoke_claims
 
 RECORD = smoke_claims.read_record()
-IN_MEMORY = [name for name in smoke_claims.studies() if not smoke_claims.needs_spark(name)]
+ALSO_STEADY = smoke_claims.interval_joins(smoke_claims.OF_LATENCY)
+"""Studies that `test_steady_state` runs and checks, for what else it looks at in their runs."""
+IN_MEMORY = [
+    name
+    for name in smoke_claims.studies()
+    if not (smoke_claims.needs_spark(name) or name in ALSO_STEADY)
+]
 BY_SPARK = [name for name in smoke_claims.studies() if smoke_claims.needs_spark(name)]
 REWRITE = "if that is meant: python -m tests.scenarios.study.smoke_claims"
 
 
-def check(name: str) -> None:
+def check(name: str) -> Findings:
+    """Run a study, check its claims, and return what came out."""
     findings = smoke_claims.run(name)
     assert smoke_claims.words_of(findings) == RECORD[name], f"{REWRITE} {name}"
     for finding in findings.claims:
         if finding.holds:
             check_it_notices(findings, finding)
+    return findings
 
 
 def check_it_notices(findings: Findings, finding: Finding) -> None:
@@ -70,11 +79,16 @@ def test_the_claims_that_hold_are_those_of_the_record(name: str) -> None:
     check(name)
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have a folder for what Spark prepares: studies select the same rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JOINSIM_PREPARED", str(tmp_path_factory.mktemp("prepared")))
+        yield
+
+
 @pytest.mark.parametrize("name", BY_SPARK)
-def test_those_that_hold_of_selected_rows_are_too(
-    name: str, spark: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JOINSIM_PREPARED", str(tmp_path))
+def test_those_that_hold_of_selected_rows_are_too(name: str, spark: Any, prepared: None) -> None:
     check(name)
 
 
