@@ -24,7 +24,7 @@ from actors.results import Found, send_answers
 from actors.source import Fed, Probes, give_windows
 from actors.window_join import expire
 from joins.batch import Batch, Schema
-from joins.indexes.index import Index, probe_columns, ranges_for, stored_columns
+from joins.indexes.index import Index, probe_columns, ranges_for, stored_codes, stored_columns
 from joins.indexes.structures import find_window_index
 from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
@@ -141,7 +141,7 @@ class Segment(Stateful):
         """Add *part*, whose positions follow those that are here."""
         columns = stored_columns(self._conditions, part.batch)
         self.tuples = Probes.concat([self.tuples, part])
-        work = self._index.insert(columns, part.batch.id)
+        work = self._index.insert(stored_codes(self._conditions, columns), part.batch.id)
         context.charge(work, Step(f"{self._name}.insert", len(part), len(self._index)))
         context.charge(Work(bytes_copied=part.nbytes))
 

@@ -13,9 +13,9 @@ from actors.results import Answers
 from actors.source import Fed
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.indexes.index import JoinSides, stored_columns
+from joins.indexes.index import stored_columns
 from joins.matches import Matches, ProbeResult
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful
 from joins.window_join.registry import Making
 from joins.window_join.rows import KernelRows, RowMaker

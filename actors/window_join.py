@@ -21,11 +21,11 @@ from actors.results import Answers
 from actors.source import Fed, Probes, give_windows
 from joins.batch import Batch, Schema
 from joins.hashing import partition
-from joins.indexes.index import Index, JoinSides, probe_columns, ranges_for, stored_columns
+from joins.indexes.index import Index, probe_columns, ranges_for, stored_codes, stored_columns
 from joins.indexes.structures import find_window_index
 from joins.matches import Matches
 from joins.queries.conditions import Condition
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import Window, WindowBounds
 from joins.work import NO_WORK, Step, structure_name
 
@@ -299,8 +299,9 @@ class Joiner(Actor):
         for stream, part in enumerate(share.parts):
             batch, index = part.batch, self._indexes[stream]
             stored = self._routing.stored_at(stream, batch).at(self._pe)
-            ids = batch.id[stored]
-            work = index.insert(stored_columns(self._sides.storing[stream], batch, stored), ids)
+            conditions, ids = self._sides.storing[stream], batch.id[stored]
+            columns = stored_columns(conditions, batch, stored)
+            work = index.insert(stored_codes(conditions, columns), ids)
             context.charge(work, Step(f"{self._index}.insert", len(ids), len(index)))
             probing.append(self._routing.probes_at(stream, batch).at(self._pe))
         if any(map(np.any, probing)):

@@ -34,7 +34,7 @@ from benchmarks.inequality_work import (
 )
 from benchmarks.measure import Result, report
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
-from joins.indexes.index import Ranges
+from joins.indexes.index import make_ranges
 from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory
 from joins.matches import ProbeResult
@@ -53,15 +53,15 @@ _GRID_COUNT_RATE = 1e6
 
 def count_all(segment: ImmutableSegment, work: InequalityWork) -> ProbeResult:
     """Count all probes in one call."""
-    return segment.probe(Ranges(work.lo, work.hi))
+    return segment.probe(work.ranges)
 
 
 def list_batches(segment: ImmutableSegment, work: InequalityWork) -> None:
     """List the matches of `_BATCH` probes after `_BATCH` probes."""
     for row in range(0, PROBES, _BATCH):
         rows = slice(row, row + _BATCH)
-        lo, hi = [part[rows] for part in work.lo], [part[rows] for part in work.hi]
-        segment.probe(Ranges(lo, hi), enumerate=True)
+        low, high = work.ranges.low[:, rows], work.ranges.high[:, rows]
+        segment.probe(make_ranges(low, high), enumerate=True)
 
 
 def take_turns(
@@ -99,7 +99,7 @@ def checked_segments(work: InequalityWork, expected: Totals) -> dict[str, Immuta
     segments: dict[str, ImmutableSegment] = {}
     for name, segment_type in SEGMENTS.items():
         segments[name] = segment = segment_type.from_columns(work.stored)
-        found = segment.probe(Ranges(work.lo, work.hi), enumerate=True)
+        found = segment.probe(work.ranges, enumerate=True)
         demand(Totals.of([found]) == expected, f"{name}, {work.name}, counts")
         demand(Totals.of_ids(found.match_id) == expected, f"{name}, {work.name}, list")  # type: ignore[arg-type]
     return segments
@@ -195,7 +195,7 @@ def threads_over_a_list(work: InequalityWork) -> list[Result]:
             for rows in epochs
         ]
         runs = {
-            str(threads): partial(probe_all, segments, Ranges(work.lo, work.hi), threads=threads)
+            str(threads): partial(probe_all, segments, work.ranges, threads=threads)
             for threads in (1, 2)
         }
         for threads, run in runs.items():

@@ -26,7 +26,6 @@ from benchmarks.inequality_work import InequalityWork, NumpyScan, Totals, unifor
 from benchmarks.measure import Result, command_line, report
 from benchmarks.one_off import probe_once
 from joins.batch import Schema
-from joins.indexes.index import Ranges
 from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory
 from joins.queries.parser import parse_query
@@ -50,12 +49,15 @@ Run = Callable[[], tuple[float, float, Totals]]
 
 def segment_run(work: InequalityWork, structure: str, threads: int, *, listing: bool) -> Run:
     """Return how all probes are answered on so many threads, from columns in memory."""
-    ranges = Ranges(work.lo, work.hi)
 
     def run() -> tuple[float, float, Totals]:
         began_s = time.perf_counter()
         found = probe_once(
-            work.stored, ranges, enumerate=listing, threads=threads, structure=SEGMENTS[structure]
+            work.stored,
+            work.ranges,
+            enumerate=listing,
+            threads=threads,
+            structure=SEGMENTS[structure],
         )
         seconds = time.perf_counter() - began_s
         if listing:

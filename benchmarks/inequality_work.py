@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from joins.hashing import mix
+from joins.indexes.index import Ranges, encode, make_ranges
 from joins.matches import ProbeResult
 from scenarios.streams import find_file
 
@@ -23,16 +24,15 @@ class InequalityWork:
     Attributes
     ----------
     stored, probes
-        Distance and fare, a column each.
-    lo, hi
-        The probes' ranges of both, both ends inclusive, as a segment takes them.
+        The codes of distance and fare, a column each.
+    ranges
+        What the probes look for.
     """
 
     name: str
     stored: tuple[np.ndarray, np.ndarray]
     probes: tuple[np.ndarray, np.ndarray]
-    lo: tuple[np.ndarray, np.ndarray]
-    hi: tuple[np.ndarray, np.ndarray]
+    ranges: Ranges
 
     @classmethod
     def of(
@@ -44,19 +44,16 @@ class InequalityWork:
         probes: int = PROBES,
     ) -> InequalityWork:
         """Return the work of storing the first rows and probing with the *probes* after them."""
+        distance, fare = encode(distance), encode(fare)
         d, f = distance[stored : stored + probes], fare[stored : stored + probes]
-        if d.dtype.kind == "f":
-            least, greatest, below = -np.inf, np.inf, np.nextafter(d, -np.inf)
-            above = np.nextafter(f, np.inf)
-        else:
-            least, greatest = np.iinfo(d.dtype).min, np.iinfo(d.dtype).max
-            below, above = d - 1, f + 1
+        bounds = np.iinfo(np.int64)
         return cls(
             name=name,
             stored=(distance[:stored], fare[:stored]),
             probes=(d, f),
-            lo=(np.full_like(d, least), above),
-            hi=(below, np.full_like(f, greatest)),
+            ranges=make_ranges(
+                [np.full_like(d, bounds.min), f + 1], [d - 1, np.full_like(f, bounds.max)]
+            ),
         )
 
 

@@ -17,13 +17,11 @@ from joins.hashing import splitmix64
 from joins.indexes.immutable.prefix_grid import PrefixGridSegment
 from joins.indexes.immutable.segment import ImmutableSegment, window_in
 from joins.indexes.index import (
-    EncodedRanges,
     Ranges,
     at_least_one,
-    encode,
-    encode_ranges,
-    key_dtype,
-    keys_column,
+    check_ranges,
+    column,
+    make_ranges,
 )
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total
@@ -55,7 +53,7 @@ def probe_once(
     Parameters
     ----------
     columns
-        The tuples' values, int64 or float64, a column per predicate in stream order.
+        The tuples' codes, int64, a column per predicate in stream order.
     ranges
         The probes.
     first
@@ -75,7 +73,7 @@ def probe_once(
     Raise :exc:`ValueError` or :exc:`TypeError` when a column or a range does not fit.
     """
     at_least_one(threads=threads)
-    m = len(ranges.low[0])
+    m = len(ranges.start)
     if not enumerate and m <= SCANNED_PROBES:
         return [_scan(columns, ranges, first, threads)]
     segment = structure.from_columns(columns, first=first, threads=threads)
@@ -89,31 +87,27 @@ def probe_once(
 def _part(ranges: Ranges, begin: int, end: int) -> Ranges:
     """Return probes *begin* to *end* - 1."""
     rows = slice(begin, end)
-    return Ranges(
-        [low[rows] for low in ranges.low],
-        [high[rows] for high in ranges.high],
-        ranges.negated,
-        None if ranges.start is None else ranges.start[rows],
-        None if ranges.stop is None else ranges.stop[rows],
+    return make_ranges(
+        ranges.low[:, rows],
+        ranges.high[:, rows],
+        negated=ranges.negated,
+        start=ranges.start[rows],
+        stop=ranges.stop[rows],
     )
 
 
 def _scan(columns: Sequence[np.ndarray], ranges: Ranges, first: int, threads: int) -> ProbeResult:
     """Count the matches of every probe by comparing it with every tuple."""
     n = len(columns[0])
-    dtypes = [key_dtype(np.asarray(c).dtype, f"column {i}") for i, c in enumerate(columns)]
-    codes = tuple(
-        encode(keys_column(values, dtype, f"column {i}", n))
-        for i, (values, dtype) in enumerate(zip(columns, dtypes, strict=True))
-    )
-    encoded = encode_ranges(ranges, dtypes)
+    check_ranges(ranges, len(columns))
+    codes = tuple(column(of_one, np.int64, f"column {i}", n) for i, of_one in enumerate(columns))
     cuts = np.linspace(0, n, threads + 1).astype(int).tolist()
 
     def scan(part: tuple[int, int]) -> ProbeResult:
-        matches = MatchList(len(encoded.start), enumerate=False)
+        matches = MatchList(len(ranges.start), enumerate=False)
         counters = new_counters()
         room = np.empty((2, _BLOCK), np.int64)
-        _count_matches(codes, encoded, first, *part, room, matches.buffer, counters)
+        _count_matches(codes, ranges, first, *part, room, matches.buffer, counters)
         return matches.result(counters)
 
     return ProbeResult.sum(side_by_side(scan, list(pairwise(cuts)), threads))
@@ -122,7 +116,7 @@ def _scan(columns: Sequence[np.ndarray], ranges: Ranges, first: int, threads: in
 @kernel
 def _count_matches(
     codes: tuple[np.ndarray, ...],
-    ranges: EncodedRanges,
+    ranges: Ranges,
     first: int,
     begin: int,
     end: int,
@@ -158,7 +152,7 @@ def _count_matches(
 @inlined
 def _test(
     codes: np.ndarray,
-    ranges: EncodedRanges,
+    ranges: Ranges,
     predicate: int,
     probe: int,
     block: int,

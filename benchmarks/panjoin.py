@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.b_plus_tree_join import band_of, make_keys
 from benchmarks.measure import Result, command_line, report
 from joins.hashing import mix
-from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
+from joins.indexes.index import Ranges, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape, probe_subwindows
 from joins.machine.compiling import kernel
@@ -35,7 +35,6 @@ from joins.machine.memory import keep_freed_memory
 from joins.radix_sort import sort_codes
 from joins.threads import side_by_side, threads_for
 
-INT = ("int64",)
 KEY_RANGE = 1 << 30
 TARGETS = {("bi_sort", 1_024): 5e6, ("bi_sort", 65_536): 15e6}
 SELECTIVITIES = (1, 64, 1_024, 4_096)
@@ -87,17 +86,17 @@ def join(
     band = band_of(window)
     capacity = window // subwindows
     shape = SubwindowShape(
-        dtypes=INT, capacity=capacity, partitions=max(1, capacity // 32), sigma=1.25
+        predicates=1, capacity=capacity, partitions=max(1, capacity // 32), sigma=1.25
     )
     sides = [Side(kind, shape), Side(kind, shape)]
     streams = [keys[0::2], keys[1::2]]
     pairs, fingerprint = 0, 0
 
-    def take(first: int, stream: int) -> EncodedRanges:
+    def take(first: int, stream: int) -> Ranges:
         values, positions = sides[stream].take(streams[stream][first : first + batch], first)
         low, high, start, stop = asked = np.empty((4, len(values)), np.int64)
         _ask(values, positions, stream, band, window, asked)
-        return encode_ranges(Ranges([low], [high], [False], start, stop), INT)
+        return make_ranges([low], [high], start=start, stop=stop)
 
     started = _now()
     for first in range(0, len(streams[0]), batch):
@@ -198,7 +197,7 @@ def measure_selectivity(tuples: int, repeats: int) -> list[Result]:
     keys = np.sort(rng.integers(0, KEY_RANGE, tuples))
     positions = rng.permutation(tuples)
     values = np.sort(rng.integers(0, KEY_RANGE, 32_768))
-    shape = SubwindowShape(dtypes=INT, capacity=tuples, partitions=tuples // 128, sigma=1.25)
+    shape = SubwindowShape(predicates=1, capacity=tuples, partitions=tuples // 128, sigma=1.25)
     results: list[Result] = []
     for kind in STRUCTURES:
         subwindow = Subwindow(shape, kind, first=0)
@@ -209,7 +208,7 @@ def measure_selectivity(tuples: int, repeats: int) -> list[Result]:
             count = len(values) if kind == "bi_sort" else max(256, len(values) // selectivity)
             probed = values[:: len(values) // count]
             reach = selectivity * KEY_RANGE // (2 * tuples)
-            probes = encode_ranges(Ranges([probed - reach], [probed + reach], [False]), INT)
+            probes = make_ranges([probed - reach], [probed + reach])
             found = np.searchsorted(keys, probed + reach, "right")
             found -= np.searchsorted(keys, probed - reach, "left")
             answer: Callable[[], int]
@@ -238,7 +237,7 @@ def measure_selectivity(tuples: int, repeats: int) -> list[Result]:
 
 def measure_memory(tuples: int) -> list[Result]:
     """Return the room of each structure beyond its tuples, beside the paper's formulas."""
-    shape = SubwindowShape(dtypes=INT, capacity=tuples, partitions=tuples // 128, sigma=1.25)
+    shape = SubwindowShape(predicates=1, capacity=tuples, partitions=tuples // 128, sigma=1.25)
     results = []
     for kind in ("rap_table", "wib_tree"):
         llat = Subwindow(shape, kind, first=0).structure.llat  # type: ignore[attr-defined]

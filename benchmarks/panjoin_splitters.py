@@ -70,7 +70,7 @@ def _centres(rng: np.random.Generator, count: int, modes: int) -> np.ndarray:
 def errors(draw: Draw, tuples: int, partitions: int) -> list[float]:
     """Return the error in each of some subwindows that follow on each other."""
     rng = np.random.default_rng(10)
-    shape = SubwindowShape(dtypes=("int64",), capacity=tuples, partitions=partitions, sigma=1.25)
+    shape = SubwindowShape(predicates=1, capacity=tuples, partitions=partitions, sigma=1.25)
     splitters: np.ndarray | None = even_splitters(INT32.min, INT32.max, partitions)
     found = []
     for number in range(SUBWINDOWS):

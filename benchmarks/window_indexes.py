@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from benchmarks.measure import Result, report
 from joins.hashing import mix
 from joins.indexes.immutable.segment import ImmutableSegment
-from joins.indexes.index import Ranges, ranges_for
+from joins.indexes.index import Ranges, ranges_for, stored_codes
 from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
 from joins.matches import ProbeResult
 from joins.queries.conditions import COMPARISONS, Condition
@@ -85,7 +85,7 @@ def run(
         fresh = [column[first : first + batch] for column in columns]
         ranges = ranges_for(conditions, fresh, positions - window, positions)
         at_0 = time.process_time()
-        index.insert(fresh, positions)
+        index.insert(stored_codes(conditions, fresh), positions)
         if first < window:
             continue
         at_1 = time.process_time()

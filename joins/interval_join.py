@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.batch import Batch, Schema
-from joins.indexes.index import EncodedRanges, JoinSides, column, encode, stored_columns
+from joins.indexes.index import column, encode, probe_columns, ranges_for, stored_columns
 from joins.indexes.interval_buffer import IntervalBuffer, Reach
 from joins.indexes.key_groups import group_by_key
 from joins.matches import Matches
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful
 from joins.work import Work
 
@@ -81,7 +81,9 @@ class IntervalJoin(Stateful):
         find = stored.probe if stream == base else stored.probe_stored
         lower, upper = self._interval.offsets(stream)
         reach = Reach(lower, upper + 1)
-        ids, row, found = find(groups, reach, self._ranges(stream, batch), enumerate=enumerate)
+        conditions = self._sides.probing[stream]
+        ranges = ranges_for(conditions, probe_columns(conditions, batch))
+        ids, row, found = find(groups, reach, ranges, enumerate=enumerate)
         inserted = self.buffers[stream].insert(
             groups if own.all() else groups.only(own),
             self._codes(stream, batch),
@@ -90,24 +92,12 @@ class IntervalJoin(Stateful):
         )
         return JoinedPairs(found.of(base, ids), row, found.work + inserted)
 
-    def _ranges(self, stream: int, batch: Batch) -> EncodedRanges:
-        conditions = self._sides.probing[stream]
-        low, high = np.empty((2, len(conditions), len(batch)), np.int64)
-        for place, condition in enumerate(conditions):
-            least, most = condition.bounds(batch.fields[condition.probe_field])
-            low[place], high[place] = encode(least), encode(most)
-        negated = np.array([condition.negated for condition in conditions], np.bool_)
-        return EncodedRanges(low, high, negated, _NOTHING, _NOTHING)
-
     def _codes(self, stream: int, batch: Batch) -> np.ndarray:
         columns = stored_columns(self._sides.storing[stream], batch)
         codes = np.empty((len(columns), len(batch)), np.int64)
         for row, values in zip(codes, columns, strict=True):
             row[:] = encode(values)
         return codes
-
-
-_NOTHING = np.empty(0, np.int64)
 
 
 def join_keys(query: JoinQuery, schemas: Sequence[Schema], stream: int, batch: Batch) -> Batch:

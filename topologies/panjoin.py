@@ -170,7 +170,7 @@ def _cut(
     """Return per stream the shape of its subwindows, and how it is cut into them."""
     if p.sigma <= 1:
         raise TopologyError(f"sigma = {p.sigma}: must be above 1, or 2P entries are too few")
-    dtypes = IndexedQuery(job.query, job.schemas).dtypes
+    storing = IndexedQuery(job.query, job.schemas).storing
     shapes, rules = [], []
     for stream, window in enumerate(job.query.windows):
         capacity, stretch_ns = _extent(window, p.subwindow)
@@ -187,7 +187,8 @@ def _cut(
             )
         shapes.append(
             SubwindowShape(
-                dtypes=dtypes[stream],
+                predicates=len(storing[stream]),
+                dtype=storing[stream][0].dtype,
                 capacity=capacity,
                 partitions=partitions,
                 sigma=p.sigma,

@@ -32,7 +32,6 @@ from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.epochs import EpochCutter, MergeThreshold
 from joins.event_time import NO_WATERMARK, EventTimeBounds
-from joins.indexes.index import encode
 from joins.indexes.panjoin.subwindow import SubwindowShape, read_records
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
@@ -349,14 +348,14 @@ class Manager(Actor):
         Probes are in the order of the field that they probe with. Mostly it is the indexed one;
         the tuples are then sorted once, which is charged for either use.
         """
-        codes, order, work = sort_codes(encode(self._query.stored_columns(stream, part.batch)[0]))
+        codes, order, work = sort_codes(self._query.indexed_codes(stream, part.batch))
         context.charge(work)
         if self._query.probes_as_stored(stream):
             context.charge(work)
             probes = part.take(order)
             return probes.batch, codes, probes
         stored = part.batch.take(order)
-        _, order, work = sort_codes(encode(self._query.probing_values(stream, part.batch)))
+        _, order, work = sort_codes(self._query.probing_codes(stream, part.batch))
         context.charge(work)
         return stored, codes, part.take(order)
 

@@ -18,11 +18,11 @@ from actors.source import Probes
 from joins.batch import Batch, Schema
 from joins.event_time import Candidates, EventTimePairs, Paired
 from joins.indexes.index import (
-    EncodedRanges,
-    JoinSides,
-    encode_ranges,
+    Ranges,
+    encode,
     probe_columns,
     ranges_for,
+    stored_codes,
     stored_columns,
 )
 from joins.indexes.panjoin.accelerator import Accelerator
@@ -36,7 +36,7 @@ from joins.indexes.panjoin.subwindow import (
     probe_subwindows,
 )
 from joins.matches import Matches, ProbeResult
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful, storable
 from joins.work import NO_WORK, Step, Work
 
@@ -245,8 +245,6 @@ class IndexedQuery(JoinSides):
     ----------
     streams
         Number of streams.
-    dtypes
-        Per stored stream the dtypes of its fields.
     """
 
     def __init__(self, query: JoinQuery, schemas: tuple[Schema, ...]) -> None:
@@ -254,27 +252,31 @@ class IndexedQuery(JoinSides):
         others = [place for place in range(len(query.predicates)) if place != indexed]
         super().__init__(query, schemas, [indexed, *others])
         self.streams = len(query.streams)
-        self.dtypes = [tuple(c.dtype for c in conditions) for conditions in self.storing]
 
-    def stored_columns(self, stream: int, batch: Batch) -> list[np.ndarray]:
+    def stored_codes(self, stream: int, batch: Batch) -> list[np.ndarray]:
         """Return what is stored of tuples of *stream*, a column per condition."""
-        return stored_columns(self.storing[stream], batch)
+        conditions = self.storing[stream]
+        return stored_codes(conditions, stored_columns(conditions, batch))
+
+    def indexed_codes(self, stream: int, batch: Batch) -> np.ndarray:
+        """Return the codes that tuples of *stream* are indexed by."""
+        indexed = self.storing[stream][:1]
+        return stored_codes(indexed, stored_columns(indexed, batch))[0]
 
     def probes_as_stored(self, stream: int) -> bool:
         """Return whether tuples of *stream* probe with the field that they are indexed by."""
         return self.probing[stream][0].probe_field == self.storing[stream][0].stored_field
 
-    def probing_values(self, stream: int, batch: Batch) -> np.ndarray:
-        """Return the values that tuples of *stream* probe the indexed field with."""
+    def probing_codes(self, stream: int, batch: Batch) -> np.ndarray:
+        """Return the codes of what tuples of *stream* probe the indexed field with."""
         indexed = self.probing[stream][0]
-        return batch.fields[indexed.probe_field].astype(indexed.dtype, copy=False)
+        return encode(batch.fields[indexed.probe_field].astype(indexed.dtype, copy=False))
 
-    def ranges(self, stream: int, part: Probes) -> EncodedRanges:
+    def ranges(self, stream: int, part: Probes) -> Ranges:
         """Return the ranges that tuples of *stream* probe with."""
         conditions = self.probing[stream]
         columns = probe_columns(conditions, part.batch)
-        ranges = ranges_for(conditions, columns, part.start, part.stop)
-        return encode_ranges(ranges, [c.dtype for c in conditions])
+        return ranges_for(conditions, columns, part.start, part.stop)
 
 
 class WorkerSubwindows(Stateful):
@@ -326,8 +328,8 @@ class WorkerSubwindows(Stateful):
         return steps
 
     def _insert(self, subwindow: Subwindow, insert: Insert) -> Work:
-        columns = self._query.stored_columns(insert.stream, insert.batch)
-        return subwindow.insert(columns, insert.batch.id)
+        codes = self._query.stored_codes(insert.stream, insert.batch)
+        return subwindow.insert(codes, insert.batch.id)
 
     def expire(self, commands: Commands) -> None:
         """Drop the expired subwindows."""
@@ -479,7 +481,7 @@ class OutOfOrderSubwindows(WorkerSubwindows):
     def _insert(self, subwindow: Subwindow, insert: Insert) -> Work:
         timed, batch = _timed(subwindow), insert.batch
         store = timed.insert_late if insert.late else timed.insert_timed
-        return store(self._query.stored_columns(insert.stream, batch), batch.id, batch.ts)
+        return store(self._query.stored_codes(insert.stream, batch), batch.id, batch.ts)
 
 
 class OutOfOrderWorker(Worker):

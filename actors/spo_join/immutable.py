@@ -26,11 +26,11 @@ from actors.spo_join.router import MergeFlag, Routed, UpTo
 from joins.batch import Schema
 from joins.indexes.immutable.order_arrays import permutation
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
-from joins.indexes.index import JoinSides, probe_columns, ranges_for
+from joins.indexes.index import probe_columns, ranges_for
 from joins.indexes.range_search import Brackets
 from joins.indexes.structures import find_segment
 from joins.matches import ProbeResult
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import Window
 from joins.state import Stateful, storable
 from joins.work import COUNTERS, Step, Work, structure_name

@@ -24,11 +24,11 @@ from joins.batch import Schema
 from joins.bit_array import intersect, keep_window, read_matches
 from joins.hashing import partition
 from joins.id_sets import intersect_ids
-from joins.indexes.b_plus.b_plus_tree import BPlusTree, KeyRanges
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.immutable.order_arrays import offset
-from joins.indexes.index import JoinSides, stored_columns
+from joins.indexes.index import Ranges, probe_columns, ranges_for, stored_codes, stored_columns
 from joins.matches import ProbeResult
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful
 from joins.work import Step, Work
 
@@ -55,9 +55,7 @@ class PredicateRows(Payload, ABC):
 
     @classmethod
     @abstractmethod
-    def probe(
-        cls, tree: BPlusTree, base: int, part: Probes, ranges: KeyRanges
-    ) -> tuple[Self, Work]:
+    def probe(cls, tree: BPlusTree, base: int, part: Probes, ranges: Ranges) -> tuple[Self, Work]:
         """Probe *tree*, whose tuples are those from position *base* on, for *ranges* of *part*."""
 
     @abstractmethod
@@ -94,11 +92,9 @@ class BitRows(PredicateRows):
     probing = "predicate_tree.mark"
 
     @classmethod
-    def probe(
-        cls, tree: BPlusTree, base: int, part: Probes, ranges: KeyRanges
-    ) -> tuple[Self, Work]:
+    def probe(cls, tree: BPlusTree, base: int, part: Probes, ranges: Ranges) -> tuple[Self, Work]:
         """Mark the matches, and clear the marks outside the windows."""
-        low, high, negated, start, stop = ranges
+        (low,), (high,), (negated,), start, stop = ranges
         words, marking = tree.mark(low, high, negated=negated, base=base, bits=len(tree))
         seen, clearing = keep_window(words, start, stop, base=base)
         return cls(part.batch.id, part.born_ns, base, seen), marking + clearing
@@ -146,12 +142,9 @@ class IdRows(PredicateRows):
     probing = "predicate_tree.list"
 
     @classmethod
-    def probe(
-        cls, tree: BPlusTree, base: int, part: Probes, ranges: KeyRanges
-    ) -> tuple[Self, Work]:
+    def probe(cls, tree: BPlusTree, base: int, part: Probes, ranges: Ranges) -> tuple[Self, Work]:
         """List the matches in the windows."""
-        low, high, negated, start, stop = ranges
-        result = tree.probe(low, high, start=start, stop=stop, negated=negated, enumerate=True)
+        result = tree.probe(ranges, enumerate=True)
         assert result.match_id is not None
         copied = Work(bytes_copied=result.match_id.nbytes)
         rows = cls(part.batch.id, part.born_ns, result.count, result.match_id)
@@ -353,7 +346,7 @@ class PredicatePE(Actor):
         self._rows = ROWS[mutable]
         self._partitioning = PARTITIONINGS[partitioning]()
         self._sides = JoinSides(query, schemas, [predicate])
-        self._trees = [BPlusTree(condition.dtype) for (condition,) in self._sides.storing]
+        self._trees = [BPlusTree() for _ in self._sides.storing]
         self._base = [0] * len(self._trees)
 
     def receive(self, message: Message, context: Context) -> None:
@@ -368,7 +361,8 @@ class PredicatePE(Actor):
 
     def _store(self, routed: Routed, context: Context) -> None:
         for stream, part in enumerate(routed.parts):
-            (keys,) = stored_columns(self._sides.storing[stream], part.batch)
+            conditions = self._sides.storing[stream]
+            (keys,) = stored_codes(conditions, stored_columns(conditions, part.batch))
             tree = self._trees[stream]
             work = tree.insert(keys, part.batch.id)
             context.charge(work, Step("predicate_tree.insert", len(part), len(tree)))
@@ -386,9 +380,9 @@ class PredicatePE(Actor):
 
     def _find(self, stream: int, part: Probes, context: Context) -> PredicateRows:
         """Return a row for every probe: the stored tuples it matches, inside its window."""
-        (condition,), stored = self._sides.probing[stream], self._sides.stored_stream[stream]
-        low, high = condition.bounds(part.batch.fields[condition.probe_field])
-        ranges = KeyRanges(low, high, condition.negated, part.start, part.stop)
+        conditions, stored = self._sides.probing[stream], self._sides.stored_stream[stream]
+        columns = probe_columns(conditions, part.batch)
+        ranges = ranges_for(conditions, columns, part.start, part.stop)
         tree = self._trees[stored]
         rows, work = self._rows.probe(tree, self._base[stored], part, ranges)
         context.charge(work, Step(self._rows.probing, len(part), len(tree)))

@@ -8,8 +8,7 @@ from actors.protocol import Actor, Context, Message, Payload
 from actors.source import Fed, Probes, give_windows
 from joins.batch import Schema
 from joins.epochs import EpochCutter, MergeThreshold
-from joins.indexes.index import JoinSides
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import WindowBounds
 
 

@@ -1,19 +1,14 @@
 """What every index over a stream's tuples can do, and the columns and probes that it takes.
 
-A stored tuple is known to an index by its *position* in its stream (int64) and by a column of
-values per predicate. Columns are checked as they come in, and encoded for kernels: the *code* of a
-value is an int64 that compares as the value does, so that one kernel serves every dtype. An integer
+A stored tuple is known to an index by its *position* in its stream (int64) and by a *code* per
+predicate: an int64 that orders as the value does, so that one kernel serves every dtype. An integer
 is its own code. A float's code is its place in the order of all floats: both zeros are 0, and NaN
-lies beyond the infinities, where no range reaches it.
+lies beyond the infinities, where no range reaches it. Values become codes where they enter an
+index: `stored_codes` encodes what is stored, and `ranges_for` what is looked for.
 
-A probe has a closed range of values per predicate, and sees the stored positions of its window:
-
-- `Ranges` is a batch of probes as a join states it, in the predicates' own dtypes; `ranges_for`
-  makes it from the conditions of a query.
-- `EncodedRanges` is the same batch as kernels read it: two int64 matrices of codes, a row per
-  predicate. `in_range` tests one stored value.
-
-What a probe returns is `joins.matches.ProbeResult`.
+A probe has a closed range of codes per predicate, and sees the stored positions of its window.
+`Ranges` is a batch of them, and `in_range` tests one stored code. What a probe returns is
+`joins.matches.ProbeResult`.
 
 `Index` is what they have in common. A structure may do more (merge, serve several sides or threads,
 report ranges of places): it adds methods, and leaves these as they are. One that is sealed does not
@@ -22,16 +17,15 @@ insert or expire.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Sequence, Sized
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from joins.batch import FIELD_DTYPES, Batch, Rows, Schema
+from joins.batch import Batch, Rows
 from joins.machine.compiling import inlined
 from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
-from joins.queries.query import JoinQuery
 from joins.state import State, storable
 from joins.work import Work
 
@@ -44,14 +38,6 @@ def at_least_one(**counts: int | None) -> None:
     for name, count in counts.items():
         if count is not None and count < 1:
             raise ValueError(f"{name} is {count}, must be at least 1")
-
-
-def key_dtype(dtype: Any, what: str) -> np.dtype:
-    """Return *dtype* as a numpy dtype; raise :exc:`TypeError` when *what* cannot have it."""
-    if np.dtype(dtype).name not in FIELD_DTYPES:
-        raise TypeError(f"{what}: dtype {dtype} is not one of {', '.join(FIELD_DTYPES)}")
-    checked: np.dtype = np.dtype(dtype)
-    return checked
 
 
 def column(values: Any, dtype: Any, what: str, length: int | None = None) -> np.ndarray:
@@ -71,15 +57,6 @@ def column(values: Any, dtype: Any, what: str, length: int | None = None) -> np.
         raise ValueError(f"{what}: shape is {array.shape}, expected {expected}")
     # np.require takes ten microseconds to find that there is nothing to do.
     return array if array.flags.carray else np.require(array, requirements=["C", "W"])
-
-
-def keys_column(values: Any, dtype: Any, what: str, length: int | None = None) -> np.ndarray:
-    """Return a column of keys as `column` does; raise :exc:`ValueError` when a key is NaN."""
-    keys = column(values, dtype, what, length)
-    if keys.dtype.kind == "f" and np.isnan(keys).any():
-        row = int(np.isnan(keys).argmax())
-        raise ValueError(f"{what}: row {row} is NaN, which has no place in an order; drop it first")
-    return keys
 
 
 def window_columns(start: Any, stop: Any, length: int) -> tuple[np.ndarray, np.ndarray]:
@@ -116,38 +93,19 @@ def decode(codes: np.ndarray, dtype: str) -> np.ndarray:
 
 @storable
 class Ranges(NamedTuple):
-    """A batch of probes: a range of values per predicate, and which stored tuples each one sees.
+    """A batch of probes: a range of codes per predicate, and which stored tuples each one sees.
+
+    There are p predicates and m probes; `make_ranges` fills in what is left out.
 
     Attributes
     ----------
     low, high
-        Per predicate the least and the greatest value that satisfy it, a row per probe, both
-        inclusive, in the predicate's dtype; low > high is empty, and so is an end that is NaN.
+        int64, shape (p, m): the codes of the least and the greatest value that satisfy a predicate,
+        both inclusive; low > high is empty.
     negated
-        Per predicate whether values *outside* the range satisfy it; None means no predicate.
+        bool, shape (p,): values *outside* the range satisfy the predicate.
     start, stop
-        int64, probe i sees the stored positions start[i] to stop[i] - 1; None sets no bound.
-    """
-
-    low: Sequence[np.ndarray]
-    high: Sequence[np.ndarray]
-    negated: Sequence[bool] | None = None
-    start: np.ndarray | None = None
-    stop: np.ndarray | None = None
-
-
-@storable
-class EncodedRanges(NamedTuple):
-    """A batch of probes as kernels read it; p predicates, m probes.
-
-    Attributes
-    ----------
-    low, high
-        int64, shape (p, m): codes of the ranges' ends, both inclusive.
-    negated
-        bool, shape (p,): values outside the range satisfy the predicate.
-    start, stop
-        int64, shape (m,): the stored positions that each probe sees, *stop* exclusive. A structure
+        int64, shape (m,): probe i sees the stored positions start[i] to stop[i] - 1. A structure
         may put its own numbering of tuples in their place.
     """
 
@@ -158,27 +116,27 @@ class EncodedRanges(NamedTuple):
     stop: np.ndarray
 
 
-class JoinSides:
-    """What each stream's tuples probe with and are stored for, where one or two streams are joined.
+def make_ranges(
+    low: Sequence[np.ndarray] | np.ndarray,
+    high: Sequence[np.ndarray] | np.ndarray,
+    *,
+    negated: Sequence[bool] | np.ndarray | None = None,
+    start: np.ndarray | None = None,
+    stop: np.ndarray | None = None,
+) -> Ranges:
+    """Return probes whose ranges have the codes *low* and *high* for ends, a column per predicate.
 
-    Attributes
-    ----------
-    stored_stream
-        Per probing stream the one it probes.
-    probing, storing
-        Per stream the conditions that its tuples probe with, and those that they are stored for:
-        those of the query's predicates at *places*, in this order, or of all.
+    Without *negated* no predicate is, and without *start* or *stop* that side of the window is
+    open. Raise :exc:`ValueError` or :exc:`TypeError` naming the column that does not fit.
     """
-
-    def __init__(
-        self, query: JoinQuery, schemas: Sequence[Schema], places: Iterable[int] | None = None
-    ) -> None:
-        chosen = range(len(query.predicates)) if places is None else tuple(places)
-        streams = range(len(query.streams))
-        conditions = [query.conditions(stream, schemas) for stream in streams]
-        self.stored_stream = [query.stored_stream(stream) for stream in streams]
-        self.probing = [tuple(of_stream[place] for place in chosen) for of_stream in conditions]
-        self.storing = [self.probing[other] for other in self.stored_stream]
+    predicates, m = len(low), len(low[0])
+    flags = [False] * predicates if negated is None else negated
+    check_predicates(predicates, high=high, negated=flags)
+    least, most = np.empty((2, predicates, m), np.int64)
+    for i in range(predicates):
+        least[i] = column(low[i], np.int64, f"low of predicate {i}", m)
+        most[i] = column(high[i], np.int64, f"high of predicate {i}", m)
+    return Ranges(least, most, np.array(flags, np.bool_), *window_columns(start, stop, m))
 
 
 def ranges_for(
@@ -187,14 +145,34 @@ def ranges_for(
     start: np.ndarray | None = None,
     stop: np.ndarray | None = None,
 ) -> Ranges:
-    """Return the ranges that satisfy *conditions* for probes with *columns*, one per condition."""
-    low, high, negated = [], [], []
+    """Return the ranges that satisfy *conditions* for probes with *columns*, one per condition.
+
+    A probe with a NaN has an empty range. Windows are those of `make_ranges`.
+    """
+    m = len(columns[0]) if columns else 0
+    low, high = np.empty((2, len(conditions), m), np.int64)
+    for i, (condition, values) in enumerate(zip(conditions, columns, strict=True)):
+        low[i], high[i] = map(encode, condition.bounds(values))
+    negated = np.array([condition.negated for condition in conditions], np.bool_)
+    return Ranges(low, high, negated, *window_columns(start, stop, m))
+
+
+def stored_codes(
+    conditions: Sequence[Condition], columns: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Return what an index for *conditions* stores of tuples with *columns*, one per condition.
+
+    Raise :exc:`ValueError` naming the field and the row of a NaN.
+    """
+    codes = []
     for condition, values in zip(conditions, columns, strict=True):
-        least, greatest = condition.bounds(values)
-        low.append(least)
-        high.append(greatest)
-        negated.append(condition.negated)
-    return Ranges(low, high, negated, start, stop)
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise ValueError(
+                f"{condition.stored_field}: row {np.isnan(values).argmax()} is NaN, which has no "
+                "place in an order; drop it first"
+            )
+        codes.append(encode(values.astype(condition.dtype, copy=False)))
+    return codes
 
 
 def probe_columns(
@@ -207,20 +185,11 @@ def probe_columns(
 def stored_columns(
     conditions: Sequence[Condition], batch: Batch, rows: Rows = slice(None)
 ) -> list[np.ndarray]:
-    """Return what an index for *conditions* stores of some *rows*, a column per condition."""
-    return [batch.fields[c.stored_field][rows].astype(c.dtype, copy=False) for c in conditions]
+    """Return what is stored of some *rows*, a column per condition, as `stored_codes` takes them.
 
-
-def negated_flags(ranges: Ranges, predicates: int) -> np.ndarray:
-    """Return the flags of *ranges*, bool, one per predicate.
-
-    Raise :exc:`ValueError` naming the part that has not *predicates* entries.
+    They are of the dtypes in which the conditions compare them.
     """
-    low, high, negated = ranges[:3]
-    flags = [False] * predicates if negated is None else negated
-    if not len(low) == len(high) == len(flags) == predicates:
-        check_predicates(predicates, low=low, high=high, negated=flags)
-    return np.array(flags, np.bool_)
+    return [batch.fields[c.stored_field][rows].astype(c.dtype, copy=False) for c in conditions]
 
 
 def check_predicates(expected: int, **arguments: Sized) -> None:
@@ -230,20 +199,9 @@ def check_predicates(expected: int, **arguments: Sized) -> None:
             raise ValueError(f"{name}: {len(entries)} given for {expected} predicates")
 
 
-def encode_ranges(ranges: Ranges, dtypes: Sequence[Any]) -> EncodedRanges:
-    """Return *ranges* as kernels read them; *dtypes* are the predicates'.
-
-    Raise :exc:`ValueError` or :exc:`TypeError` naming the column that does not fit.
-    """
-    negated = negated_flags(ranges, len(dtypes))
-    m = len(ranges.low[0])
-    low, high = np.empty((2, len(dtypes), m), np.int64)
-    for i, dtype in enumerate(dtypes):
-        low[i], high[i] = encode_ends(
-            ranges.low[i], ranges.high[i], dtype, of=f" of predicate {i}", length=m
-        )
-    start, stop = window_columns(ranges.start, ranges.stop, m)
-    return EncodedRanges(low, high, negated, start, stop)
+def check_ranges(ranges: Ranges, predicates: int) -> None:
+    """Raise :exc:`ValueError` when *ranges* are not of so many predicates."""
+    check_predicates(predicates, ranges=ranges.negated)
 
 
 class Sought(NamedTuple):
@@ -252,7 +210,7 @@ class Sought(NamedTuple):
     Attributes
     ----------
     low, high
-        The keys (codes, or values of the structure's dtype), both ends included.
+        The codes, both ends included.
     start, stop
         The positions: *start* to *stop* - 1.
     row
@@ -266,25 +224,8 @@ class Sought(NamedTuple):
     row: int
 
 
-def encode_ends(
-    low: Any, high: Any, dtype: Any, *, of: str = "", length: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the codes of ranges' ends; a range with a NaN end becomes empty.
-
-    Raise what `column` raises; it names the ends ``low`` and ``high`` with *of* behind them.
-    """
-    least = column(low, dtype, f"low{of}", length)
-    most = column(high, dtype, f"high{of}", len(least))
-    if least.dtype.kind != "f":
-        return least, most
-    empty = np.isnan(least) | np.isnan(most)
-    least, most = encode(least), encode(most)
-    least[empty], most[empty] = 1, 0
-    return least, most
-
-
 @inlined
-def in_range(ranges: EncodedRanges, predicate: int, row: int, code: int) -> bool:
+def in_range(ranges: Ranges, predicate: int, row: int, code: int) -> bool:
     """Return whether a stored value with this *code* satisfies one predicate of a probe."""
     inside = ranges.low[predicate, row] <= code and code <= ranges.high[predicate, row]
     return bool(inside != ranges.negated[predicate])
@@ -300,8 +241,8 @@ class Index(Protocol):
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
         """Return for every probe the tuples that satisfy all predicates and lie in its window.
 
-        With *enumerate* list their positions too. Raise :exc:`ValueError` or :exc:`TypeError` when
-        a range does not fit its predicate.
+        With *enumerate* list their positions too. Raise :exc:`ValueError` when the ranges are not
+        of its predicates.
         """
 
     def __len__(self) -> int:
@@ -318,10 +259,10 @@ class Index(Protocol):
         """Go back to a state that `snapshot` returned."""
 
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
-        """Store tuples: a column of values per predicate, and their int64 positions.
+        """Store tuples: an int64 column of codes per predicate, and their int64 positions.
 
-        Raise :exc:`ValueError` when a value is NaN, which no range contains, or positions do not
-        ascend; :exc:`TypeError` when a column is of another dtype than its predicate.
+        Raise :exc:`ValueError` when positions do not ascend, :exc:`TypeError` when a column is not
+        int64.
         """
 
     def expire(self, before: int) -> Work:

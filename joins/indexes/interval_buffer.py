@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.index import EncodedRanges, in_range
+from joins.indexes.index import Ranges, in_range
 from joins.indexes.key_groups import KeyGroups
 from joins.indexes.range_search import gallop
 from joins.machine.compiling import inlined, kernel
@@ -162,7 +162,7 @@ class IntervalBuffer(Stateful):
         return Work.from_counters(counters)
 
     def probe(
-        self, groups: KeyGroups, reach: Reach, conditions: EncodedRanges, *, enumerate: bool = False
+        self, groups: KeyGroups, reach: Reach, conditions: Ranges, *, enumerate: bool = False
     ) -> Partners:
         """Return the stored tuples that match each probe.
 
@@ -176,7 +176,7 @@ class IntervalBuffer(Stateful):
         return self._match(ranges, groups, conditions, counters, enumerate=enumerate)
 
     def probe_stored(
-        self, groups: KeyGroups, reach: Reach, conditions: EncodedRanges, *, enumerate: bool = False
+        self, groups: KeyGroups, reach: Reach, conditions: Ranges, *, enumerate: bool = False
     ) -> Partners:
         """Return the probes that match each stored tuple."""
         counters = new_counters()
@@ -235,7 +235,7 @@ class IntervalBuffer(Stateful):
         self,
         ranges: _Ranges,
         groups: KeyGroups,
-        conditions: EncodedRanges,
+        conditions: Ranges,
         counters: np.ndarray,
         *,
         enumerate: bool,
@@ -599,7 +599,7 @@ def _reach_probes(
 
 
 @kernel
-def _satisfies(codes: np.ndarray, place: int, conditions: EncodedRanges, probe: int) -> bool:
+def _satisfies(codes: np.ndarray, place: int, conditions: Ranges, probe: int) -> bool:
     """Return whether a stored tuple satisfies all further conditions of a probe."""
     satisfied = True
     for c in range(len(codes)):
@@ -611,7 +611,7 @@ def _satisfies(codes: np.ndarray, place: int, conditions: EncodedRanges, probe: 
 def _match(
     ranges: _Ranges,
     codes: np.ndarray,
-    conditions: EncodedRanges,
+    conditions: Ranges,
     order: np.ndarray,
     found: _Found,
     match_id: np.ndarray,

@@ -34,7 +34,7 @@ class Brackets(NamedTuple):
 
 
 @kernel
-def lower_bound(keys: np.ndarray, begin: int, end: int, value: float, counters: np.ndarray) -> int:
+def lower_bound(keys: np.ndarray, begin: int, end: int, value: int, counters: np.ndarray) -> int:
     """Return the first place from *begin* to *end* with a key of at least *value*, or *end*."""
     while begin < end:
         middle = (begin + end) >> 1
@@ -47,7 +47,7 @@ def lower_bound(keys: np.ndarray, begin: int, end: int, value: float, counters: 
 
 
 @kernel
-def upper_bound(keys: np.ndarray, begin: int, end: int, value: float, counters: np.ndarray) -> int:
+def upper_bound(keys: np.ndarray, begin: int, end: int, value: int, counters: np.ndarray) -> int:
     """Return the first place from *begin* to *end* with a key greater than *value*, or *end*."""
     while begin < end:
         middle = (begin + end) >> 1
@@ -60,7 +60,7 @@ def upper_bound(keys: np.ndarray, begin: int, end: int, value: float, counters: 
 
 
 @kernel
-def gallop(keys: np.ndarray, begin: int, end: int, value: float, counters: np.ndarray) -> int:
+def gallop(keys: np.ndarray, begin: int, end: int, value: int, counters: np.ndarray) -> int:
     """Do what `lower_bound` does, at a cost logarithmic in how far the place is from *begin*."""
     step = 1
     place = begin

@@ -1,7 +1,7 @@
 """The structures by name: those that store a window, and those that an epoch is sealed into.
 
 Those of either kind answer the same probes. A structure of one's own for a window is a class with
-the methods of `joins.indexes.index.Index`, made from the dtypes of its columns, one per predicate;
+the methods of `joins.indexes.index.Index`, made from the number of its columns, one per predicate;
 for an epoch it is a class that derives from `joins.indexes.immutable.segment.ImmutableSegment`.
 """
 
@@ -24,20 +24,16 @@ from joins.queries.conditions import Condition
 
 
 def _hash_index(conditions: Sequence[Condition]) -> HashIndex:
-    return HashIndex(_dtypes(conditions), equal=[c.operator.is_equality for c in conditions])
+    return HashIndex([condition.operator.is_equality for condition in conditions])
 
 
 def _plain(index: Callable[..., Index]) -> Callable[..., Index]:
-    """Return a factory of an index that needs only its predicates' dtypes."""
+    """Return a factory of an index that needs only the number of its predicates."""
 
     def make(conditions: Sequence[Condition], **options: Any) -> Index:
-        return index(_dtypes(conditions), **options)
+        return index(len(conditions), **options)
 
     return make
-
-
-def _dtypes(conditions: Sequence[Condition]) -> list[str]:
-    return [condition.dtype for condition in conditions]
 
 
 WINDOW_INDEXES: dict[str, Callable[..., Index]] = {

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import models, overload, register_model
+from numba.extending import models, register_model
 from numba.types import boolean, int64, intp, void
 
 from joins.machine.compiling import ARRAY, ITEM, CodeEmitter, instruction
@@ -24,30 +23,13 @@ from joins.machine.instructions import address
 
 LANES = 16
 """Entries that `lanes_less`, `lanes_greater`, `move_lanes` and `widen_lanes` take at once."""
-_DOUBLE_BYTES = 8
-
-
-def greatest_of(rows: np.ndarray) -> float:
-    """Return the greatest value of an array's dtype, int64 or float64."""
-    return np.inf if rows.dtype.kind == "f" else np.iinfo(rows.dtype).max
-
-
-def _make_greatest(rows: Any) -> Any:
-    is_float = isinstance(rows.dtype, types.Float)
-    greatest = np.inf if is_float else np.iinfo(np.int64).max
-    return lambda rows: greatest
-
-
-_OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
-overload(greatest_of, jit_options=_OPTIONS, strict=False)(_make_greatest)
 
 
 def lanes_from(emit: CodeEmitter, entry: Any, count: int = LANES) -> tuple[Any, int]:
     """Emit the address of a vector of *count* entries, from the first one's; and its alignment."""
     kind = entry.type.pointee
     lanes = ir.VectorType(kind, count)
-    align = _DOUBLE_BYTES if isinstance(kind, ir.DoubleType) else kind.width // 8
-    return emit.builder.bitcast(entry, lanes.as_pointer()), align
+    return emit.builder.bitcast(entry, lanes.as_pointer()), kind.width // 8
 
 
 def lanes_at(emit: CodeEmitter, rows: Any, row: Any, begin: Any) -> tuple[Any, int]:
@@ -65,9 +47,7 @@ def load(emit: CodeEmitter, place: Any, align: int) -> Any:
 def _compare(emit: CodeEmitter, entries: Any, compared: str, target: Any) -> Any:
     """Emit a word with a bit for each entry of a vector: whether it compares so with *target*."""
     builder, lanes = emit.builder, entries.type
-    is_float = isinstance(lanes.element, ir.DoubleType)
-    compare = builder.fcmp_ordered if is_float else builder.icmp_signed
-    bits = compare(compared, entries, repeat(emit, target, lanes))
+    bits = builder.icmp_signed(compared, entries, repeat(emit, target, lanes))
     return builder.zext(builder.bitcast(bits, ir.IntType(entries.type.count)), ir.IntType(64))
 
 
@@ -81,9 +61,9 @@ def repeat(emit: CodeEmitter, value: Any, lanes: Any) -> Any:
 
 @instruction(int64, ARRAY, intp, intp, ITEM)
 def lanes_less(emit: CodeEmitter, rows: Any, row: Any, begin: Any, target: Any) -> Any:
-    """Count how many of the `LANES` entries from ``rows[row, begin]`` on are less than *target*.
+    """Count how many of the `LANES` integers from ``rows[row, begin]`` on are less than *target*.
 
-    They are integers or float64. One or two instructions compare them all.
+    One or two instructions compare them all.
     """
     entries = load(emit, *lanes_at(emit, rows, row, begin))
     return emit.builder.ctpop(_compare(emit, entries, "<", target))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from joins.batch import Schema
@@ -247,6 +247,29 @@ class JoinQuery:
             operator=predicate.operator.mirrored if left_probes else predicate.operator,
             dtype="int64" if whole else "float64",
         )
+
+
+class JoinSides:
+    """What each stream's tuples probe with and are stored for, where one or two streams are joined.
+
+    Attributes
+    ----------
+    stored_stream
+        Per probing stream the one it probes.
+    probing, storing
+        Per stream the conditions that its tuples probe with, and those that they are stored for:
+        those of the query's predicates at *places*, in this order, or of all.
+    """
+
+    def __init__(
+        self, query: JoinQuery, schemas: Sequence[Schema], places: Iterable[int] | None = None
+    ) -> None:
+        chosen = range(len(query.predicates)) if places is None else tuple(places)
+        streams = range(len(query.streams))
+        conditions = [query.conditions(stream, schemas) for stream in streams]
+        self.stored_stream = [query.stored_stream(stream) for stream in streams]
+        self.probing = [tuple(of_stream[place] for place in chosen) for of_stream in conditions]
+        self.storing = [self.probing[other] for other in self.stored_stream]
 
 
 def _clause(window: WindowClause | StreamWindows) -> str:

@@ -15,7 +15,7 @@ from math import log
 import numpy as np
 
 from joins.hashing import mix, mix_rows
-from joins.semijoins.distinct_values import value_codes
+from joins.indexes.index import encode
 from joins.state import storable
 
 BITS_PER_VALUE = 16
@@ -70,7 +70,7 @@ class BloomFilter:
 
     def _places(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """Return the bit of every hash (rows) of every value (columns)."""
-        mixed = mix_rows([value_codes(column) for column in columns])
+        mixed = mix_rows([encode(column) for column in columns])
         turns = np.arange(self.hashes, dtype=np.uint64)[:, np.newaxis]
         return (mix(mixed + mix(turns)) % np.uint64(len(self.bits))).astype(np.int64)
 

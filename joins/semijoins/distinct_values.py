@@ -16,11 +16,6 @@ _EMPTY, _GONE = -2, -1
 _SLOTS_MIN = 64
 
 
-def value_codes(column: np.ndarray) -> np.ndarray:
-    """Return int64 codes that are equal where the values (int64 or float64) are; 0.0 is -0.0."""
-    return encode(column if column.dtype == np.int64 else column + 0.0)
-
-
 def distinct(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """Return the distinct rows of *columns* in the order of their first appearance.
 
@@ -98,7 +93,7 @@ class ValueTable(Stateful):
 
 
 def _keys(values: Sequence[np.ndarray]) -> np.ndarray:
-    return np.stack([value_codes(column) for column in values])
+    return np.stack([encode(column) for column in values])
 
 
 @inlined

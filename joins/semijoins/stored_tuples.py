@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.batch import Batch, Schema
-from joins.indexes.index import Index, ranges_for
+from joins.indexes.index import Index, ranges_for, stored_codes
 from joins.indexes.structures import WINDOW_INDEXES
 from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
@@ -33,13 +33,8 @@ class AttributeIndex(Stateful):
         """Insert partial tuples, a column per stored attribute; int64 positions ascend."""
         if not len(positions):
             return Work()
-        return self._index.insert(
-            [
-                columns[stored].astype(condition.dtype, copy=False)
-                for condition, (_, stored) in self._sides()
-            ],
-            positions,
-        )
+        values = [columns[stored] for _, (_, stored) in self._sides()]
+        return self._index.insert(stored_codes(self._attributes.conditions, values), positions)
 
     def replace(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Insert these partial tuples in place of all others."""

@@ -17,7 +17,7 @@ from annotated_types import Interval
 
 from joins.batch import Batch
 from joins.hashing import mix
-from joins.semijoins.distinct_values import value_codes
+from joins.indexes.index import encode
 from joins.state import storable
 
 _FRACTION_BITS = 53
@@ -49,7 +49,7 @@ class ValueSample:
 
     def contains(self, values: np.ndarray) -> np.ndarray:
         """Return whether each value (int64 or float64) is kept; equal ones are alike."""
-        codes = value_codes(values.astype(np.float64))
+        codes = encode(values.astype(np.float64))
         drawn = (mix(codes) >> np.uint64(64 - _FRACTION_BITS)) * 2.0**-_FRACTION_BITS
         kept = (drawn < self.share) & ~np.isin(values, self.never)
         return kept | np.isin(values, self.always)

@@ -13,11 +13,10 @@ import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Schema
-from joins.indexes.index import JoinSides, column, encode, encode_ends, keys_column, stored_columns
+from joins.indexes.index import column, probe_columns, ranges_for, stored_codes, stored_columns
 from joins.indexes.pim_tree.forest import INF
 from joins.machine.compiling import inlined
-from joins.queries.conditions import Condition
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import WindowBounds
 from joins.state import Stateful, storable
 
@@ -26,7 +25,7 @@ _FIRST_KEYS = 64
 
 @storable
 class KernelRows(NamedTuple):
-    """Columns of int64, one row per arriving tuple.
+    """Columns of int64, one row per arriving tuple; keys are codes (`joins.indexes.index`).
 
     Attributes
     ----------
@@ -73,21 +72,14 @@ def make_rows(
     start: np.ndarray,
     stop: np.ndarray,
 ) -> KernelRows:
-    """Return arrivals with keys of int64 or float64 as rows.
+    """Return arrivals as rows.
 
-    Raise :exc:`ValueError` when a key is NaN, or positions or bounds do not ascend within a side.
+    Raise :exc:`TypeError` when a column is not int64, :exc:`ValueError` when positions or bounds do
+    not ascend within a side.
     """
-    n, dtype = len(key), np.asarray(key).dtype
-    low, high = encode_ends(low, high, dtype)
-    rows = KernelRows(
-        column(side, np.int64, "side", n),
-        column(position, np.int64, "position", n),
-        encode(keys_column(key, dtype, "key")),
-        low,
-        high,
-        column(start, np.int64, "start", n),
-        column(stop, np.int64, "stop", n),
-    )
+    n, columns = len(key), (side, position, key, low, high, start, stop)
+    named = zip(KernelRows._fields, columns, strict=True)
+    rows = KernelRows(*(column(values, np.int64, name, n) for name, values in named))
     for stream in (0, 1):
         mine = np.flatnonzero(rows.side == stream)
         if (np.diff(rows.position[mine]) != 1).any():
@@ -126,10 +118,11 @@ class RowMaker(Stateful):
         self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
 
     def make(self, arrivals: Arrivals) -> KernelRows:
-        """Return the rows of the next *arrivals*; a NaN is stored where nothing looks for it.
+        """Return the rows of the next *arrivals*.
 
-        Raise :exc:`ValueError` for arrivals that do not follow those before at once: the indexes of
-        a window join find tuples by how many came before, and would take one for another.
+        Raise :exc:`ValueError` for a key that is NaN, and for arrivals that do not follow those
+        before at once: the indexes of a window join find tuples by how many came before, and would
+        take one for another.
         """
         first, last = arrivals.span
         if first != self._last + 1:
@@ -142,18 +135,16 @@ class RowMaker(Stateful):
         bounds = self._bounds.advance(arrivals)
         columns = []
         for stream, (part, (start, stop)) in enumerate(zip(parts, bounds, strict=True)):
-            (condition,) = self._sides.probing[stream]
-            low, high = self._range(condition, part.fields[condition.probe_field])
-            key = encode(stored_columns(self._sides.storing[stream], part)[0])
+            probing, storing = self._sides.probing[stream], self._sides.storing[stream]
+            ranges = ranges_for(probing, probe_columns(probing, part), start, stop)
+            (low,), (high,), *_ = ranges
+            if self.indexed is None:
+                low[:], high[:] = -INF - 1, INF
+            (key,) = stored_codes(storing, stored_columns(storing, part))
             side = np.full(len(part), stream)
             columns.append((side, part.id, key, low, high, start, stop))
         order = np.argsort(np.concatenate(arrivals.seq), kind="stable")
         return KernelRows(*(np.concatenate(parts)[order] for parts in zip(*columns, strict=True)))
-
-    def _range(self, condition: Condition, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self.indexed is None:
-            return np.full(len(values), -INF - 1), np.full(len(values), INF)
-        return encode_ends(*condition.bounds(values), np.dtype(condition.dtype))
 
     @property
     def horizon(self) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from joins.hashing import mix
 from joins.id_sets import intersect_ids
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.immutable.order_arrays import offset, permutation
-from joins.indexes.index import Ranges, encode_ranges
+from joins.indexes.index import make_ranges
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO
 from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
@@ -332,7 +332,7 @@ def _window_index(name: str) -> Workload:
             if hashed:
                 low[0] = high[0] = columns[0]
                 high[1] = low[1] + (1 << _SPACE_BITS) * min(matches, _OF_A_KEY) // _OF_A_KEY
-            ranges = Ranges(low, high, None, positions - size, positions)
+            ranges = make_ranges(low, high, start=positions - size, stop=positions)
             return [
                 ("insert", batch, partial(index.insert, columns, positions)),
                 ("probe", batch, partial(index.probe, ranges)),
@@ -372,7 +372,7 @@ def _segment(name: str) -> Workload:
         segment, firsts = SEGMENTS[name](*_epoch(size), first=0), count(size, 1 << 11)
 
         def rounds(batch: int, matches: int) -> Sequence[Operation]:
-            ranges = Ranges(*_band(_columns(next(firsts), batch), size, matches))
+            ranges = make_ranges(*_band(_columns(next(firsts), batch), size, matches))
             return [("probe", batch, partial(segment.probe, ranges))]
 
         return Filled(rounds, segment.nbytes)
@@ -399,7 +399,7 @@ def _sealing(name: str) -> Workload:
 def _filled_subwindow(name: str, size: int, width: int = _WIDTH) -> Subwindow:
     """Return a subwindow of *size* tuples, with room for twice as many."""
     shape = SubwindowShape(
-        dtypes=("int64",),
+        predicates=1,
         capacity=2 * size + _FILL_ROWS,
         partitions=max(4, size // width),
         sigma=1.25,
@@ -425,14 +425,13 @@ def _subwindow(name: str, width: int = _WIDTH) -> Workload:
             first = len(subwindow)
             x = np.sort(_column(0, 1 << 30 | first, batch))
             reach = (1 << _SPACE_BITS) * matches // (4 * size)
-            ranges = Ranges([x - reach], [x + reach])
+            ranges = make_ranges([x - reach], [x + reach])
             todo: list[Operation] = [
                 ("insert", batch, partial(_insert_sorted, subwindow, first, batch)),
                 ("probe", batch, partial(subwindow.probe, ranges)),
             ]
             if name == "bi_sort":
-                encoded = encode_ranges(ranges, subwindow.shape.dtypes)
-                todo.append(("find", batch, lambda: subwindow.bi_sort.find_records(encoded)[1]))
+                todo.append(("find", batch, lambda: subwindow.bi_sort.find_records(ranges)[1]))
             return todo
 
         return Filled(rounds, subwindow.nbytes // 2)
@@ -518,7 +517,8 @@ def _predicate_tree(size: int) -> Filled:
             marked, marking = tree.mark(low, wide, base=0, bits=size)
             return marking + keep_window(marked, start, stop, base=0)[1]
 
-        listing = partial(tree.probe, low, narrow, start=start, stop=stop, enumerate=True)
+        ranges = make_ranges([low], [narrow], start=start, stop=stop)
+        listing = partial(tree.probe, ranges, enumerate=True)
         return [
             ("mark", batch, mark),
             ("list", batch, listing),

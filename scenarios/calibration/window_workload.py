@@ -18,6 +18,7 @@ import numpy as np
 
 from actors.hosting.inline import Clock
 from joins.hashing import mix
+from joins.indexes.index import encode
 from joins.matches import ProbeResult
 from joins.window_join.rows import KernelRows, make_rows
 from joins.window_join.window_join import WindowJoin
@@ -182,9 +183,9 @@ def band_join(
     return make_rows(
         side=side,
         position=position,
-        key=keys,
-        low=keys - band,
-        high=keys + band,
+        key=encode(keys),
+        low=encode(keys - band),
+        high=encode(keys + band),
         start=np.maximum(0, stop - seen),
         stop=stop,
     )

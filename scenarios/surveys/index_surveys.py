@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.index import Ranges
+from joins.indexes.index import encode, make_ranges
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, SHARED_MERGE_RATIO, PimTree
 from joins.matches import ProbeResult
 from joins.window_join.registry import Making
@@ -148,9 +148,8 @@ class _Steps:
         self, low: np.ndarray, high: np.ndarray, window: np.ndarray | None = None
     ) -> ProbeResult:
         """Probe with windows that begin and end at *window*, so that nothing is in them, or all."""
-        if isinstance(self._index, BPlusTree):
-            return self._index.probe(low, high, start=window, stop=window)
-        result: ProbeResult = self._index.probe(Ranges([low], [high], None, window, window))
+        ranges = make_ranges([low], [high], start=window, stop=window)
+        result: ProbeResult = self._index.probe(ranges)
         return result
 
     def _slide(self, keys: np.ndarray, expired: np.ndarray) -> None:
@@ -177,11 +176,11 @@ class _Steps:
 def take_insert_spread(survey: InsertSpreadSurvey, seed: int, profile: CostProfile) -> Surveyed:
     """Insert the first two phases, a window at a time; none may be lost."""
     window, whole = 1 << survey.window_bits, True
-    index = PimTree(dtype="float64", merge_ratio=SHARED_MERGE_RATIO)
+    index = PimTree(merge_ratio=SHARED_MERGE_RATIO)
     shares = []
     for begin in range(0, (BEFORE + DRIFTING) * window, window):
         positions = np.arange(begin, begin + window)
-        keys = drifting_keys(positions, window, survey.shift, seed)
+        keys = encode(drifting_keys(positions, window, survey.shift, seed))
         if begin >= BEFORE * window:
             shares.append(np.sort(index.spread(keys)) / window)
         index.insert([keys], positions)

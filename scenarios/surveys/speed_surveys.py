@@ -32,7 +32,7 @@ import numpy as np
 
 from joins.hashing import mix
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
+from joins.indexes.index import Ranges, encode, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape, probe_subwindows
 from joins.indexes.structures import SEGMENTS
@@ -57,7 +57,6 @@ from scenarios.surveys.survey import (
 )
 from scenarios.synthetic import DISTRIBUTIONS, drifting, opposed
 
-_INT = ("int64",)
 _KEY_RANGE = 1 << 30
 _SIGMA = 1.25
 _LEAST_PROBES = 256
@@ -152,7 +151,7 @@ def _make_subwindow(survey: SubwindowSpeedSurvey) -> Subwindow | BPlusTree:
     if survey.structure == "b_plus_tree":
         return BPlusTree()
     shape = SubwindowShape(
-        dtypes=_INT,
+        predicates=1,
         capacity=survey.tuples,
         partitions=survey.partitions,
         sigma=_SIGMA,
@@ -187,12 +186,10 @@ class _Probing:
         values = np.sort(rng.integers(0, ordered[-1] + 1, self.count))
         # A band of so many values of 2^30; a single one of as few as make each so frequent.
         reach = selectivity * _KEY_RANGE // (2 * survey.tuples) if survey.join == "band" else 0
-        self._low, self._high = values - reach, values + reach
-        begin = np.searchsorted(ordered, self._low, "left")
-        self.right = int((np.searchsorted(ordered, self._high, "right") - begin).sum())
-        self._probes: EncodedRanges = encode_ranges(
-            Ranges([self._low], [self._high], [False]), _INT
-        )
+        low, high = values - reach, values + reach
+        begin = np.searchsorted(ordered, low, "left")
+        self.right = int((np.searchsorted(ordered, high, "right") - begin).sum())
+        self._probes = make_ranges([low], [high])
 
     def probe(self) -> tuple[int, float]:
         """Return how many matches are found, and the seconds that took."""
@@ -204,7 +201,7 @@ class _Probing:
     def _answer(self) -> Callable[[], int]:
         full, probes = self._full, self._probes
         if isinstance(full, BPlusTree):
-            return lambda: int(full.probe(self._low, self._high, enumerate=True).count.sum())
+            return lambda: int(full.probe(probes, enumerate=True).count.sum())
         if isinstance(full.structure, BiSort):
             return lambda: full.bi_sort.find_records(probes)[0].lengths
         return lambda: int(probe_subwindows([full], probes, enumerate=True).count.sum())
@@ -215,7 +212,7 @@ def take_segment_speed(survey: SegmentSpeedSurvey) -> Surveyed:
     distance, fare = _segment_columns(survey.tuples + survey.probes, survey.match_share)
     stored = [distance[: survey.tuples], fare[: survey.tuples]]
     probing = distance[survey.tuples :], fare[survey.tuples :]
-    segment = SEGMENTS[survey.structure].from_columns(stored)
+    segment = SEGMENTS[survey.structure].from_columns([encode(values) for values in stored])
     batches = [
         _segment_ranges(probing[0][begin : begin + _BATCH], probing[1][begin : begin + _BATCH])
         for begin in range(0, survey.probes, _BATCH)
@@ -251,9 +248,10 @@ def _segment_columns(tuples: int, match_share: float) -> tuple[np.ndarray, np.nd
 
 def _segment_ranges(distance: np.ndarray, fare: np.ndarray) -> Ranges:
     """Return the ranges of stored tuples with a smaller distance and a higher fare."""
-    endless = np.full(len(distance), np.inf)
-    return Ranges(
-        [-endless, np.nextafter(fare, np.inf)], [np.nextafter(distance, -np.inf), endless]
+    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    return make_ranges(
+        [np.full(len(distance), least), encode(fare) + 1],
+        [encode(distance) - 1, np.full(len(fare), most)],
     )
 
 

@@ -25,7 +25,7 @@ QUERY = parse_query(
     "SELECT * FROM R, S WHERE ABS(R.v - S.v) <= 1 WINDOW AS (SLIDE INTERVAL '4' ON '16')"
 )
 SCHEMAS = tuple(Schema(stream=name, fields={"v": "int64"}, width_bytes=40) for name in "RS")
-SHAPE = SubwindowShape(dtypes=("int64",), capacity=CAPACITY, partitions=2, sigma=1.25)
+SHAPE = SubwindowShape(predicates=1, capacity=CAPACITY, partitions=2, sigma=1.25)
 
 
 def fed(first: int, values: tuple[list[int], list[int]], begin: tuple[int, int]) -> Fed:

@@ -36,7 +36,8 @@ from actors.spo_join.mutable import (
 )
 from actors.spo_join.router import Routed
 from joins.batch import Batch
-from joins.indexes.b_plus.b_plus_tree import BPlusTree, KeyRanges
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.index import make_ranges
 from joins.queries.windows import Window
 from joins.state import plain, revive
 from joins.work import Work
@@ -160,7 +161,7 @@ def test_both_forms_find_what_every_predicate_finds_inside_the_window(
     )
     ids = np.arange(m)
     part = Probes(Batch(id=ids, ts=ids, key=ids, fields={}), start, stop, ids)
-    tree = BPlusTree("int64")
+    tree = BPlusTree()
     tree.insert(np.array(keys), np.arange(base, base + n))
     taken = np.array(data.draw(st.lists(st.integers(0, m - 1), max_size=6)), np.int64)
     expected = [
@@ -175,7 +176,8 @@ def test_both_forms_find_what_every_predicate_finds_inside_the_window(
     for name, form in ROWS.items():
         parts = []
         for low, high in ranges:
-            within = KeyRanges(np.full(m, low), np.full(m, high), negated, start, stop)
+            ends = [np.full(m, low)], [np.full(m, high)]
+            within = make_ranges(*ends, negated=[negated], start=start, stop=stop)
             rows, _ = form.probe(tree, base, part, within)
             parts.append(rows.take(taken))
         counted = form.intersect(parts, enumerate=False)

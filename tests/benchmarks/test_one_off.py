@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks import one_off
 from benchmarks.one_off import probe_once
-from joins.indexes.index import Ranges
+from joins.indexes.index import make_ranges
 from joins.matches import ProbeResult
 from tests.joins.indexes.immutable.segment_cases import assert_found, brute_force, random_case
 
@@ -38,7 +38,7 @@ def test_probes_find_what_brute_force_finds(
         found = ProbeResult.concat(
             probe_once(
                 columns,
-                Ranges(lo, hi, negated, start, stop),
+                make_ranges(lo, hi, negated=negated, start=start, stop=stop),
                 first=first,
                 enumerate=listed,
                 threads=threads,
@@ -53,7 +53,7 @@ def test_few_probes_are_compared_with_every_tuple_and_more_are_not():
     columns = [np.arange(n), np.arange(n) % 7]
     for m, scans in ((one_off.SCANNED_PROBES, True), (one_off.SCANNED_PROBES + 1, False)):
         ends = np.zeros(m, np.int64), np.full(m, 3)
-        parts = probe_once(columns, Ranges([ends[0]] * 2, [ends[1]] * 2))
+        parts = probe_once(columns, make_ranges([ends[0]] * 2, [ends[1]] * 2))
         assert sum(int(part.count.sum()) for part in parts) == 4 * m
         compared = sum(part.work.comparisons for part in parts)
         assert (compared == 2 * n * m) == scans
@@ -62,16 +62,16 @@ def test_few_probes_are_compared_with_every_tuple_and_more_are_not():
 @pytest.mark.parametrize("listed", [False, True])
 def test_no_probes_find_nothing(listed):
     none = [np.empty(0, np.int64)] * 2
-    (found,) = probe_once([np.arange(9), np.arange(9)], Ranges(none, none), enumerate=listed)
+    (found,) = probe_once([np.arange(9), np.arange(9)], make_ranges(none, none), enumerate=listed)
     assert len(found.count) == 0
     assert found.match_id is None or len(found.match_id) == 0
 
 
 def test_wrong_input_is_named():
-    probes = np.zeros(1)
-    with pytest.raises(ValueError, match="column 0: row 1 is NaN"):
-        probe_once([np.array([0.0, np.nan])], Ranges([probes], [probes]))
-    with pytest.raises(TypeError, match="low of predicate 0"):
-        probe_once([np.array([0, 1])], Ranges([probes], [probes]))
+    ranges = make_ranges([np.zeros(1, np.int64)], [np.zeros(1, np.int64)])
+    with pytest.raises(TypeError, match="column 0: dtype is float64"):
+        probe_once([np.array([0.0, 1.0])], ranges)
+    with pytest.raises(ValueError, match="ranges: 1 given for 2 predicates"):
+        probe_once([np.array([0, 1])] * 2, ranges)
     with pytest.raises(ValueError, match="threads is 0"):
-        probe_once([np.array([0, 1])], Ranges([probes], [probes]), threads=0)
+        probe_once([np.array([0, 1])], ranges, threads=0)

@@ -10,7 +10,6 @@ stored in a few arrays (see `joins.indexes.b_plus.nodes`) and grows by half when
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from joins.indexes.b_plus.nodes import (
     reset,
     resize,
 )
-from joins.indexes.index import Sought, column, key_dtype, keys_column, window_columns
+from joins.indexes.index import Ranges, Sought, check_ranges, column
 from joins.indexes.range_search import lower_bound, upper_bound
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
@@ -43,26 +42,14 @@ _NODE_ENTRIES_MIN = 8
 """A quarter of a node must be two children, or a node could have no neighbour."""
 
 
-class KeyRanges(NamedTuple):
-    """What a batch of probes asks of a tree: see `BPlusTree.probe`."""
-
-    low: np.ndarray
-    high: np.ndarray
-    negated: bool
-    start: np.ndarray
-    stop: np.ndarray
-
-
 class BPlusTree(Stateful):
-    """Entries (key, position) in key order, ties in position order.
+    """Entries (key, position), both int64, in key order, ties in position order.
 
     It is a part of indexes (`joins.indexes.windows.window_tree`) and no `joins.indexes.index.Index`
     itself: it finds an entry that expires by its key alone, which its owner stores.
 
     Parameters
     ----------
-    dtype
-        The keys': int64 or float64.
     leaf_entries, fanout
         Entries per leaf and children per inner node, at least 8.
 
@@ -71,18 +58,11 @@ class BPlusTree(Stateful):
 
     state = ("nodes",)
 
-    def __init__(
-        self, dtype: Any = "int64", *, leaf_entries: int = NODE_ENTRIES, fanout: int = NODE_ENTRIES
-    ) -> None:
+    def __init__(self, *, leaf_entries: int = NODE_ENTRIES, fanout: int = NODE_ENTRIES) -> None:
         for name, value in (("leaf_entries", leaf_entries), ("fanout", fanout)):
             if value < _NODE_ENTRIES_MIN:
                 raise ValueError(f"{name} is {value}, must be at least {_NODE_ENTRIES_MIN}")
-        self.nodes = make_nodes(key_dtype(dtype, "B+-tree"), 4, leaf_entries, 2, fanout)
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The keys' dtype."""
-        return self.nodes.leaves.keys.dtype
+        self.nodes = make_nodes(4, leaf_entries, 2, fanout)
 
     def __len__(self) -> int:
         return int(self.nodes.tree["entries"][0])
@@ -90,10 +70,10 @@ class BPlusTree(Stateful):
     def insert(self, keys: np.ndarray, positions: np.ndarray) -> Work:
         """Insert entries one after the other.
 
-        Raise :exc:`ValueError` when a key is NaN, or at the first entry that is there already
-        (those before it are then inserted).
+        Raise :exc:`ValueError` at the first entry that is there already (those before it are then
+        inserted).
         """
-        keys = keys_column(keys, self.dtype, "keys to insert")
+        keys = column(keys, np.int64, "keys to insert")
         positions = column(positions, np.int64, "positions to insert", len(keys))
         counters = new_counters()
         done = 0
@@ -113,7 +93,7 @@ class BPlusTree(Stateful):
 
         Raise :exc:`KeyError` at the first entry that is not there (those before it are deleted).
         """
-        keys = keys_column(keys, self.dtype, "keys to delete")
+        keys = column(keys, np.int64, "keys to delete")
         positions = column(positions, np.int64, "positions to delete", len(keys))
         counters = new_counters()
         done = delete_entries(self.nodes, keys, positions, counters)
@@ -147,8 +127,8 @@ class BPlusTree(Stateful):
         ValueError
             When the tree has a position that has no bit.
         """
-        lo = column(lo, self.dtype, "lo")
-        hi = column(hi, self.dtype, "hi", len(lo))
+        lo = column(lo, np.int64, "lo")
+        hi = column(hi, np.int64, "hi", len(lo))
         counters = new_counters()
         if not all_within(self.nodes, base, bits):
             raise ValueError(
@@ -163,37 +143,18 @@ class BPlusTree(Stateful):
         work = Work.from_counters(counters)
         return rows, work + Work(bytes_copied=rows.nbytes if negated else 0)
 
-    def probe(
-        self,
-        lo: np.ndarray,
-        hi: np.ndarray,
-        *,
-        start: np.ndarray | None = None,
-        stop: np.ndarray | None = None,
-        negated: bool = False,
-        enumerate: bool = False,
-    ) -> ProbeResult:
+    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
         """Return for every probe the entries with a key in its range and a position in its window.
 
-        Parameters
-        ----------
-        lo, hi
-            The ranges' ends, both inclusive; a range with lo > hi is empty.
-        start, stop
-            int64, probe i sees positions start[i] to stop[i] - 1; None sees all.
-        negated
-            Return the stored keys outside the range instead.
-        enumerate
-            List the positions too, in key order.
+        *ranges* are of one predicate. With *enumerate* list the positions too, in key order.
         """
-        lo = column(lo, self.dtype, "lo")
-        hi = column(hi, self.dtype, "hi", len(lo))
-        ranges = KeyRanges(lo, hi, negated, *window_columns(start, stop, len(lo)))
-        return find_matches(partial(_probe, self.nodes, ranges), len(lo), enumerate=enumerate)
+        check_ranges(ranges, 1)
+        step = partial(_probe, self.nodes, ranges)
+        return find_matches(step, len(ranges.start), enumerate=enumerate)
 
     def scan(self) -> tuple[np.ndarray, np.ndarray, Work]:
         """Return all keys in order, their positions, and what copying them cost."""
-        keys = np.empty(len(self), self.dtype)
+        keys = np.empty(len(self), np.int64)
         positions = np.empty(len(self), np.int64)
         copy_entries(self.nodes, keys, positions)
         return keys, positions, Work(bytes_copied=ENTRY_BYTES * len(self))
@@ -261,7 +222,7 @@ def mark_ranges(
     """
     for row in range(len(lo)):
         key_max = hi[row]
-        if not lo[row] <= key_max:  # written so that a NaN bound makes an empty range
+        if lo[row] > key_max:
             continue
         leaf, compared = find_leaf_of_key(nodes, lo[row])
         counters[COMPARISONS] += compared
@@ -300,26 +261,27 @@ def _flip(
 @kernel
 def _probe(
     nodes: Nodes,
-    ranges: KeyRanges,
+    ranges: Ranges,
     begin: int,
     buffer: MatchBuffer,
     counters: np.ndarray,
 ) -> int:
     """Add the matches of the probes from *begin* on until the buffer is full; return the next."""
-    for row in range(begin, len(ranges.low)):
+    for row in range(begin, len(ranges.start)):
         begin_row(buffer, counters)
-        if ranges.negated:
+        if ranges.negated[0]:
             _match_outside(nodes, _sought(ranges, row), buffer, counters)
         else:
             match_range(nodes, _sought(ranges, row), buffer, counters)
         if not commit_row(buffer, row, counters):
             return row
-    return len(ranges.low)
+    return len(ranges.start)
 
 
 @inlined
-def _sought(ranges: KeyRanges, row: int) -> Sought:
-    return Sought(ranges.low[row], ranges.high[row], ranges.start[row], ranges.stop[row], row)
+def _sought(ranges: Ranges, row: int) -> Sought:
+    low, high = ranges.low[0, row], ranges.high[0, row]
+    return Sought(low, high, ranges.start[row], ranges.stop[row], row)
 
 
 @inlined

@@ -5,7 +5,7 @@ garbage collector to follow, and a snapshot is a copy. Entries are ordered by (k
 keys have one place each, so a tuple that expires is found among any number of equal keys in
 logarithmic time. Inside a node every key is compared, without branches and in vector registers:
 that reads the node's cache lines side by side where a binary search would wait for them in turn.
-Behind a node's last key lies the greatest value of the dtype, so that whole vectors are compared.
+Behind a node's last key lies the greatest int64, so that whole vectors are compared.
 
 Leaves and inner nodes have the same form, so that one set of kernels splits, merges and frees both.
 Entry i of an inner node is the separator in front of child i; entry 0, which no search reads,
@@ -27,7 +27,7 @@ import numpy as np
 from joins.indexes.index import Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry
-from joins.machine.lanes import LANES, greatest_of, lanes_less
+from joins.machine.lanes import LANES, lanes_less
 from joins.machine.memory import aligned
 from joins.matches import MatchBuffer, add_match
 from joins.state import storable
@@ -42,6 +42,7 @@ STEP = np.dtype([("node", "i8"), ("slot", "i8")])
 
 FIRST_LEAF = 0  # Merging always empties the right neighbour, so the first leaf never moves.
 NONE = -1
+GREATEST = np.iinfo(np.int64).max
 _NARROW = 2 * LANES  # Nodes of so many entries are compared whole, whatever is in use.
 _LINE_ENTRIES = 8  # Eight-byte entries in a cache line of 64 bytes.
 _LEVELS_MAX = 32  # A node has at least four children, so no tree that fits in memory is higher.
@@ -54,8 +55,8 @@ class NodePool(NamedTuple):
     Attributes
     ----------
     keys, positions
-        Entries, of the key's dtype and int64, shape (nodes, width): what a leaf contains, and the
-        separators in front of an inner node's children.
+        Entries, int64, shape (nodes, width): what a leaf contains, and the separators in front of
+        an inner node's children.
     child
         int64, shape (nodes, width): the children; leaves have no such columns.
     size, next
@@ -92,11 +93,9 @@ class Nodes(NamedTuple):
     tree: np.ndarray
 
 
-def _make_pool(dtype: np.dtype, nodes: int, width: int, children: int) -> NodePool:
-    keys = aligned((nodes, width), dtype)
-    keys[:] = greatest_of(keys)
+def _make_pool(nodes: int, width: int, children: int) -> NodePool:
     return NodePool(
-        keys=keys,
+        keys=aligned((nodes, width), fill=GREATEST),
         positions=aligned((nodes, width)),
         child=aligned((nodes, children)),
         size=np.zeros(nodes, np.int64),
@@ -105,14 +104,14 @@ def _make_pool(dtype: np.dtype, nodes: int, width: int, children: int) -> NodePo
     )
 
 
-def make_nodes(dtype: np.dtype, leaves: int, leaf_entries: int, inners: int, fanout: int) -> Nodes:
+def make_nodes(leaves: int, leaf_entries: int, inners: int, fanout: int) -> Nodes:
     """Return an empty tree with room for *leaves* leaves and *inners* inner nodes.
 
     Unused places are never arbitrary, so that equal trees have equal snapshots.
     """
     nodes = Nodes(
-        leaves=_make_pool(dtype, leaves, leaf_entries, 0),
-        inners=_make_pool(dtype, inners, fanout, fanout),
+        leaves=_make_pool(leaves, leaf_entries, 0),
+        inners=_make_pool(inners, fanout, fanout),
         path=np.zeros(_LEVELS_MAX, STEP),
         tree=np.zeros(1, TREE),
     )
@@ -124,9 +123,7 @@ def resize(nodes: Nodes, leaves: int, inners: int) -> Nodes:
     """Return the same tree with room for at least so many leaves and inner nodes."""
     old = nodes.leaves, nodes.inners
     leaves, inners = max(leaves, len(old[0].size)), max(inners, len(old[1].size))
-    grown = make_nodes(
-        old[0].keys.dtype, leaves, old[0].keys.shape[1], inners, old[1].keys.shape[1]
-    )
+    grown = make_nodes(leaves, old[0].keys.shape[1], inners, old[1].keys.shape[1])
     for pool, larger in zip(old, (grown.leaves, grown.inners), strict=True):
         for array, target in zip(pool, larger, strict=True):
             target[: len(array)] = array
@@ -139,7 +136,7 @@ def reset(nodes: Nodes) -> None:
     nodes.tree[:] = (FIRST_LEAF, 0, 0)
     nodes.leaves.used[:] = (1, NONE, 1)
     nodes.inners.used[:] = (0, NONE, 0)
-    nodes.leaves.keys[FIRST_LEAF] = greatest_of(nodes.leaves.keys)
+    nodes.leaves.keys[FIRST_LEAF] = GREATEST
     nodes.leaves.size[FIRST_LEAF] = 0
     nodes.leaves.next[FIRST_LEAF] = NONE
 
@@ -154,7 +151,7 @@ def has_room(nodes: Nodes) -> bool:
 
 
 @inlined
-def count_below(keys: np.ndarray, node: int, size: int, key: float) -> int:
+def count_below(keys: np.ndarray, node: int, size: int, key: int) -> int:
     """Count the keys of row *node*, *size* in use, that are less than *key*."""
     width, below = keys.shape[1], 0
     if width == _NARROW:  # No branch on the size, which is not to be foreseen.
@@ -168,7 +165,7 @@ def count_below(keys: np.ndarray, node: int, size: int, key: float) -> int:
 
 
 @inlined
-def _child_slot(inners: NodePool, node: int, key: float) -> int:
+def _child_slot(inners: NodePool, node: int, key: int) -> int:
     """Return the slot of the child where the first entry with a key of at least *key* is."""
     below = count_below(inners.keys, node, inners.size[node], key)
     return int(below - (inners.keys[node, 0] < key))
@@ -179,7 +176,7 @@ def _child_slot(inners: NodePool, node: int, key: float) -> int:
 
 
 @inlined
-def find_leaf_of_key(nodes: Nodes, key: float) -> tuple[int, int]:
+def find_leaf_of_key(nodes: Nodes, key: int) -> tuple[int, int]:
     """Return the leaf where the first entry with a key of at least *key* is, or would be.
 
     Return also the comparisons that lead there.
@@ -192,7 +189,7 @@ def find_leaf_of_key(nodes: Nodes, key: float) -> tuple[int, int]:
 
 
 @inlined
-def find_leaf_of_entry(nodes: Nodes, key: float, position: int) -> tuple[int, int]:
+def find_leaf_of_entry(nodes: Nodes, key: int, position: int) -> tuple[int, int]:
     """Return the leaf that entry (key, position) belongs to, and the comparisons that lead there.
 
     The path to it is remembered.
@@ -215,7 +212,7 @@ def find_leaf_of_entry(nodes: Nodes, key: float, position: int) -> tuple[int, in
 
 
 @inlined
-def find_in_leaf(nodes: Nodes, leaf: int, key: float, position: int) -> tuple[int, bool]:
+def find_in_leaf(nodes: Nodes, leaf: int, key: int, position: int) -> tuple[int, bool]:
     """Return where entry (key, position) is in *leaf*, or would be, and whether it is there."""
     size = nodes.leaves.size[leaf]
     at = count_below(nodes.leaves.keys, leaf, size, key)
@@ -227,7 +224,7 @@ def find_in_leaf(nodes: Nodes, leaf: int, key: float, position: int) -> tuple[in
 
 
 @inlined
-def find_first(nodes: Nodes, key: float) -> tuple[int, int, int]:
+def find_first(nodes: Nodes, key: int) -> tuple[int, int, int]:
     """Return leaf and place of the first entry with a key of at least *key*, and the comparisons.
 
     The place may be the end of the leaf: the entry, if any, then begins the next leaf.
@@ -239,7 +236,7 @@ def find_first(nodes: Nodes, key: float) -> tuple[int, int, int]:
 
 @inlined
 def match_range(nodes: Nodes, sought: Sought, output: MatchBuffer, counters: np.ndarray) -> None:
-    """Report the entries that are sought; an empty range (or a NaN end) has no matches.
+    """Report the entries that are sought; an empty range has no matches.
 
     Leaves are walked from the first entry on.
     """
@@ -272,7 +269,7 @@ def _match_from(
 
 
 @inlined
-def insert_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> bool:
+def insert_entry(nodes: Nodes, key: int, position: int, counters: np.ndarray) -> bool:
     """Insert one entry; `has_room` must hold. Return False when it is there already."""
     leaf, compared = find_leaf_of_entry(nodes, key, position)
     counters[COMPARISONS] += compared + nodes.leaves.size[leaf]
@@ -280,7 +277,7 @@ def insert_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) 
 
 
 @inlined
-def _insert_into(nodes: Nodes, leaf: int, key: float, position: int, counters: np.ndarray) -> bool:
+def _insert_into(nodes: Nodes, leaf: int, key: int, position: int, counters: np.ndarray) -> bool:
     """Insert one entry into the leaf at the end of the path; return False when it is there."""
     at, present = find_in_leaf(nodes, leaf, key, position)
     if present:
@@ -293,7 +290,7 @@ def _insert_into(nodes: Nodes, leaf: int, key: float, position: int, counters: n
 
 @inlined
 def _insert_at(
-    nodes: Nodes, leaf: int, at: int, key: float, position: int, counters: np.ndarray
+    nodes: Nodes, leaf: int, at: int, key: int, position: int, counters: np.ndarray
 ) -> None:
     leaves, size = nodes.leaves, nodes.leaves.size[leaf]
     _move(leaves, leaf, at, leaf, at + 1, size - at)
@@ -306,7 +303,7 @@ def _insert_at(
 
 
 @inlined
-def delete_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> bool:
+def delete_entry(nodes: Nodes, key: int, position: int, counters: np.ndarray) -> bool:
     """Delete one entry. Return False when it is not there."""
     leaf, compared = find_leaf_of_entry(nodes, key, position)
     counters[COMPARISONS] += compared + nodes.leaves.size[leaf]
@@ -314,7 +311,7 @@ def delete_entry(nodes: Nodes, key: float, position: int, counters: np.ndarray) 
 
 
 @inlined
-def _delete_from(nodes: Nodes, leaf: int, key: float, position: int, counters: np.ndarray) -> bool:
+def _delete_from(nodes: Nodes, leaf: int, key: int, position: int, counters: np.ndarray) -> bool:
     """Delete one entry from the leaf at the end of the path; return False when it is not there."""
     at, present = find_in_leaf(nodes, leaf, key, position)
     if not present:
@@ -329,7 +326,7 @@ def _delete_from(nodes: Nodes, leaf: int, key: float, position: int, counters: n
 def _delete_at(nodes: Nodes, leaf: int, at: int, counters: np.ndarray) -> None:
     leaves, size = nodes.leaves, nodes.leaves.size[leaf] - 1
     _move(leaves, leaf, at + 1, leaf, at, size - at)
-    leaves.keys[leaf, size] = greatest_of(leaves.keys)
+    leaves.keys[leaf, size] = GREATEST
     leaves.size[leaf] = size
     nodes.tree[0].entries -= 1
     counters[MOVES] += size - at
@@ -348,7 +345,7 @@ def _is_scant(nodes: Nodes, leaf: int) -> bool:
 
 
 @inlined
-def find_parent(nodes: Nodes, key: float) -> int:
+def find_parent(nodes: Nodes, key: int) -> int:
     """Return the node above the leaf of *key*, and ask for its keys; the root if that is a leaf."""
     node = nodes.tree[0].root
     for _ in range(nodes.tree[0].height - 1):
@@ -359,7 +356,7 @@ def find_parent(nodes: Nodes, key: float) -> int:
 
 
 @inlined
-def find_leaf_below(nodes: Nodes, node: int, key: float) -> int:
+def find_leaf_below(nodes: Nodes, node: int, key: int) -> int:
     """Return the leaf of *key* below what `find_parent` returned, and ask for its keys."""
     if nodes.tree[0].height > 0:
         node = nodes.inners.child[node, _child_slot(nodes.inners, node, key)]
@@ -368,7 +365,7 @@ def find_leaf_below(nodes: Nodes, node: int, key: float) -> int:
 
 
 @inlined
-def fetch_positions(nodes: Nodes, leaf: int, key: float, entries: int) -> None:
+def fetch_positions(nodes: Nodes, leaf: int, key: int, entries: int) -> None:
     """Ask for the positions of a leaf's next *entries* entries from *key* on."""
     size = nodes.leaves.size[leaf]
     at = count_below(nodes.leaves.keys, leaf, size, key)
@@ -404,13 +401,13 @@ def match_range_near(
 
 
 @kernel
-def _find_first(nodes: Nodes, key: float) -> tuple[int, int]:
+def _find_first(nodes: Nodes, key: int) -> tuple[int, int]:
     leaf, i, _ = find_first(nodes, key)
     return leaf, i
 
 
 @inlined
-def insert_near(nodes: Nodes, hint: int, key: float, position: int, counters: np.ndarray) -> None:
+def insert_near(nodes: Nodes, hint: int, key: int, position: int, counters: np.ndarray) -> None:
     """Insert an entry that is not there, into the leaf *hint* if it lies between two of its own."""
     counters[COMPARISONS] += _compared(nodes)
     at, _ = find_in_leaf(nodes, hint, key, position)
@@ -421,13 +418,13 @@ def insert_near(nodes: Nodes, hint: int, key: float, position: int, counters: np
 
 
 @kernel
-def _insert(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> None:
+def _insert(nodes: Nodes, key: int, position: int, counters: np.ndarray) -> None:
     leaf, _ = find_leaf_of_entry(nodes, key, position)
     _insert_into(nodes, leaf, key, position, counters)
 
 
 @inlined
-def delete_near(nodes: Nodes, hint: int, key: float, position: int, counters: np.ndarray) -> None:
+def delete_near(nodes: Nodes, hint: int, key: int, position: int, counters: np.ndarray) -> None:
     """Delete an entry that is there, from the leaf *hint* if it is in that; `NONE` is no hint."""
     counters[COMPARISONS] += _compared(nodes)
     at, present = 0, False
@@ -440,7 +437,7 @@ def delete_near(nodes: Nodes, hint: int, key: float, position: int, counters: np
 
 
 @kernel
-def _delete(nodes: Nodes, key: float, position: int, counters: np.ndarray) -> None:
+def _delete(nodes: Nodes, key: int, position: int, counters: np.ndarray) -> None:
     leaf, _ = find_leaf_of_entry(nodes, key, position)
     _delete_from(nodes, leaf, key, position, counters)
 
@@ -499,9 +496,8 @@ def _free(pool: NodePool, node: int) -> None:
 @inlined
 def _pad(pool: NodePool, node: int, begin: int) -> None:
     """Fill up a node's keys from entry *begin* on."""
-    greatest = greatest_of(pool.keys)
     for i in range(begin, pool.keys.shape[1]):
-        pool.keys[node, i] = greatest
+        pool.keys[node, i] = GREATEST
 
 
 @inlined

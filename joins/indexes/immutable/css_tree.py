@@ -49,10 +49,8 @@ from joins.indexes.immutable.segment import (
     stretch_of,
     window_in,
 )
-from joins.indexes.index import key_dtype
 from joins.indexes.range_search import Brackets
 from joins.machine.compiling import inlined, kernel
-from joins.machine.lanes import greatest_of
 from joins.machine.memory import aligned
 from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has_room
 from joins.state import storable
@@ -69,6 +67,7 @@ _STRETCHES = np.uint64(4)
 _ROW_WORDS_MAX = 1 << 16  # Words of bit arrays filled at a time, per predicate: half a megabyte.
 
 _EMPTY = -1
+_GREATEST = np.iinfo(np.int64).max
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: neighbouring ids go far apart.
 
 
@@ -96,11 +95,7 @@ class CssNodes(NamedTuple):
 
 
 def build_css_tree(keys: np.ndarray) -> CssNodes:
-    """Return a static search tree over one column of keys, int64 or float64, sorted, without NaN.
-
-    Raise :exc:`TypeError` when the keys are of another dtype.
-    """
-    key_dtype(keys.dtype, "keys of a CSS-tree")
+    """Return a static search tree over one sorted column of int64 keys."""
     largest = keys[NODE_KEYS - 1 :: NODE_KEYS]
     width = [max(1, -(-len(keys) // NODE_KEYS))]
     levels: list[np.ndarray] = []
@@ -110,7 +105,7 @@ def build_css_tree(keys: np.ndarray) -> CssNodes:
         largest = largest[FANOUT - 1 :: FANOUT]
         width.append(nodes)
     rows = [len(level) for level in reversed(levels)]
-    inner = aligned((sum(rows), NODE_KEYS), keys.dtype)
+    inner = aligned((sum(rows), NODE_KEYS))
     if levels:
         np.concatenate(levels[::-1], out=inner)
     return CssNodes(
@@ -123,13 +118,13 @@ def build_css_tree(keys: np.ndarray) -> CssNodes:
 
 def _cut_level(largest: np.ndarray, nodes: int) -> np.ndarray:
     """Return the separators of a level's *nodes*, given the largest key below every full child."""
-    slots = np.full(nodes * FANOUT, greatest_of(largest), largest.dtype)
+    slots = np.full(nodes * FANOUT, _GREATEST)
     slots[: len(largest)] = largest
     return slots.reshape(nodes, FANOUT)[:, :NODE_KEYS]
 
 
 @kernel
-def child(nodes: CssNodes, level: int, node: int, value: float, after: bool) -> int:
+def child(nodes: CssNodes, level: int, node: int, value: int, after: bool) -> int:
     """Return the node of the next level that a search for *value* comes through."""
     row = np.uint64(nodes.level[level] + node)
     passed = 0
@@ -142,7 +137,7 @@ def child(nodes: CssNodes, level: int, node: int, value: float, after: bool) -> 
 
 
 @kernel
-def _place_in_leaf(nodes: CssNodes, leaf: int, value: float, after: bool) -> int:
+def _place_in_leaf(nodes: CssNodes, leaf: int, value: int, after: bool) -> int:
     """Return the first place of a leaf, or behind it, with a key that `_descend` looks for."""
     begin = leaf * NODE_KEYS
     place = begin

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.index import column, key_dtype, keys_column
+from joins.indexes.index import column
 from joins.machine.compiling import kernel
 from joins.work import COMPARISONS, MOVES, Work, new_counters
 
@@ -89,7 +89,7 @@ def offset(keys_r: np.ndarray, keys_s: np.ndarray) -> tuple[np.ndarray, Work]:
     Parameters
     ----------
     keys_r, keys_s
-        Keys in ascending order, of one dtype.
+        int64 keys in ascending order.
 
     Returns
     -------
@@ -98,9 +98,8 @@ def offset(keys_r: np.ndarray, keys_s: np.ndarray) -> tuple[np.ndarray, Work]:
     work
         What it cost.
     """
-    dtype = key_dtype(np.asarray(keys_r).dtype, "keys of R")
-    keys_r = keys_column(keys_r, dtype, "keys of R")
-    keys_s = keys_column(keys_s, dtype, "keys of S")
+    keys_r = column(keys_r, np.int64, "keys of R")
+    keys_s = column(keys_s, np.int64, "keys of S")
     array = np.empty(len(keys_r), index_dtype(len(keys_s)))
     counters = new_counters()
     _merge(keys_r, keys_s, array, counters)

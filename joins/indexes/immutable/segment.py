@@ -14,16 +14,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from joins.indexes.immutable.order_arrays import index_dtype, permutation
-from joins.indexes.index import (
-    Ranges,
-    at_least_one,
-    column,
-    encode,
-    key_dtype,
-    keys_column,
-    negated_flags,
-    window_columns,
-)
+from joins.indexes.index import Ranges, at_least_one, check_ranges, column
 from joins.indexes.range_search import Brackets, find_ranges, find_ranges_in_brackets
 from joins.machine.compiling import inlined, kernel
 from joins.matches import ProbeResult
@@ -69,7 +60,7 @@ class ImmutableSegment(Stateful, ABC):
     Parameters
     ----------
     keys
-        Per predicate the sorted keys, as a B+-tree's scan returns them.
+        Per predicate the sorted int64 keys, as a B+-tree's scan returns them.
     lead
         int64, the stream positions of the tuples in the order of the first predicate's keys.
     permutations
@@ -128,7 +119,7 @@ class ImmutableSegment(Stateful, ABC):
     def from_columns(
         cls, columns: Sequence[np.ndarray], *, first: int = 0, threads: int = 1
     ) -> Self:
-        """Build a segment from unsorted *columns*, one per predicate, in stream order.
+        """Build a segment from unsorted int64 *columns*, one per predicate, in stream order.
 
         Several *threads* sort a column each.
         """
@@ -153,17 +144,13 @@ class ImmutableSegment(Stateful, ABC):
         search that of the paper's two-way join (see `joins.indexes.range_search`). The matches are
         the same without; a structure that searches by other means ignores them.
         """
-        predicates = len(self.keys)
-        negated = negated_flags(ranges, predicates)
-        m = len(ranges.low[0])
+        check_ranges(ranges, len(self.keys))
         counters = new_counters()
-        begin, end = np.empty((2, predicates, m), np.int64)
-        for i, keys in zip(range(predicates), self.keys, strict=True):
-            low = column(ranges.low[i], keys.dtype, f"low of predicate {i}", m)
-            high = column(ranges.high[i], keys.dtype, f"high of predicate {i}", m)
-            self._find_places(i, low, high, brackets, (begin[i], end[i]), counters)
-        window = window_columns(ranges.start, ranges.stop, m)
-        places = PlaceRanges(begin, end, negated, *window)
+        begin, end = np.empty((2, *ranges.low.shape), np.int64)
+        for i in range(len(self.keys)):
+            low, high, found = ranges.low[i], ranges.high[i], (begin[i], end[i])
+            self._find_places(i, low, high, brackets, found, counters)
+        places = PlaceRanges(begin, end, *ranges[2:])
         return self._intersect(places, counters, enumerate=enumerate)
 
     def _find_places(
@@ -180,7 +167,7 @@ class ImmutableSegment(Stateful, ABC):
         if brackets is None:
             find_ranges(keys, low, high, *places, counters)
             return
-        own = column(brackets.own[predicate], keys.dtype, f"own keys of predicate {predicate}")
+        own = column(brackets.own[predicate], np.int64, f"own keys of predicate {predicate}")
         offsets = brackets.offsets[predicate]
         offsets = column(offsets, offsets.dtype, f"offsets of predicate {predicate}", len(own))
         find_ranges_in_brackets(keys, own, offsets, low, high, *places, counters)
@@ -279,14 +266,13 @@ def satisfying(stretch: Stretch, part: int, tuples: int) -> tuple[int, int]:
 
 def _sort_column(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return a predicate's keys in ascending order, and the row that each one is from."""
-    keys = column(values, key_dtype(np.asarray(values).dtype, "keys"), "keys")
-    codes, order, _ = sort_codes(encode(keys))
-    return (codes if codes.dtype == keys.dtype else keys[order]), order
+    keys, order, _ = sort_codes(column(values, np.int64, "keys"))
+    return keys, order
 
 
 def _sorted_keys(keys: np.ndarray, predicate: int, length: int) -> np.ndarray:
     what = f"keys of predicate {predicate}"
-    keys = keys_column(keys, key_dtype(np.asarray(keys).dtype, what), what, length)
+    keys = column(keys, np.int64, what, length)
     descending = np.flatnonzero(keys[1:] < keys[:-1])
     if len(descending):
         raise ValueError(f"{what}: row {descending[0] + 1} is less than the row before it")

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.index import EncodedRanges
+from joins.indexes.index import Ranges
 from joins.indexes.panjoin.lookup import (
     BLOCK,
     GREATEST_CODE,
@@ -205,7 +205,7 @@ class BiSort(Stateful):
             self._arrays, lookup, np.empty((len(ProbeSpans._fields), BLOCK), np.int64), begin, end
         )
 
-    def find_records(self, ranges: EncodedRanges) -> tuple[Records, Work]:
+    def find_records(self, ranges: Ranges) -> tuple[Records, Work]:
         """Return the records of probes; the work does not depend on how many tuples match."""
         counters = new_counters()
         count = ranges.low.shape[1]
@@ -359,7 +359,7 @@ def _prefetch_partition(
 @kernel
 def _find_begins(
     arrays: Arrays,
-    ranges: EncodedRanges,
+    ranges: Ranges,
     begin: int,
     end: int,
     spans: ProbeSpans,
@@ -386,7 +386,7 @@ def _find_begins(
 @kernel
 def _find_ends(
     arrays: Arrays,
-    ranges: EncodedRanges,
+    ranges: Ranges,
     begin: int,
     end: int,
     spans: ProbeSpans,
@@ -426,7 +426,7 @@ def _spans_from(spans: ProbeSpans, column: int) -> ProbeSpans:
 @kernel
 def _search(
     arrays: Arrays,
-    ranges: EncodedRanges,
+    ranges: Ranges,
     begin: int,
     end: int,
     spans: ProbeSpans,
@@ -461,7 +461,7 @@ def _first_above(run: SortedRun, place: int, high: int) -> int:
 @kernel
 def _find_in_main(
     arrays: Arrays,
-    ranges: EncodedRanges,
+    ranges: Ranges,
     begin: int,
     end: int,
     spans: ProbeSpans,
@@ -498,7 +498,7 @@ def _find_in_main(
 @kernel
 def _find_in_buffer(
     arrays: Arrays,
-    ranges: EncodedRanges,
+    ranges: Ranges,
     begin: int,
     end: int,
     spans: ProbeSpans,

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.index import EncodedRanges, in_range
+from joins.indexes.index import Ranges, in_range
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, add_total
 from joins.state import storable
@@ -66,7 +66,7 @@ class Lookup(NamedTuple):
         Work counters of this call alone.
     """
 
-    ranges: EncodedRanges
+    ranges: Ranges
     stored: Stored
     buffer: MatchBuffer
     next_id: np.ndarray

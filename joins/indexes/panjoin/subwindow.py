@@ -16,7 +16,7 @@ from typing import ClassVar, get_args
 import numpy as np
 
 from joins.event_time import Candidates
-from joins.indexes.index import EncodedRanges, Ranges, column, encode, encode_ranges
+from joins.indexes.index import Ranges, check_predicates, check_ranges, column, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort, Records
 from joins.indexes.panjoin.lookup import (
     BLOCK,
@@ -54,8 +54,8 @@ class SubwindowShape:
 
     Attributes
     ----------
-    dtypes
-        Per predicate the dtype in which its field is compared; the first one is indexed.
+    predicates
+        How many columns a tuple has; the first one is indexed.
     capacity
         N_Sub, the most tuples.
     partitions
@@ -64,13 +64,16 @@ class SubwindowShape:
         σ, above 1.
     buffer
         Room of a BI-Sort's insertion buffer; None takes a share of the capacity.
+    dtype
+        What the indexed field is compared in: a RaP-Table interpolates its values.
     """
 
-    dtypes: tuple[str, ...]
+    predicates: int
     capacity: int
     partitions: int
     sigma: float
     buffer: int | None = None
+    dtype: str = "int64"
 
     def __post_init__(self) -> None:
         if not 1 <= self.capacity <= CAPACITY_MOST:
@@ -110,7 +113,7 @@ class Subwindow(Stateful):
     ) -> None:
         self.shape = shape
         self.kind = kind
-        self._stored = Stored(first, 0, np.zeros((len(shape.dtypes) - 1, shape.capacity), np.int64))
+        self._stored = Stored(first, 0, np.zeros((shape.predicates - 1, shape.capacity), np.int64))
         self.structure: Structure
         if kind == "bi_sort":
             self.structure = BiSort(shape.capacity, shape.partitions, shape.buffer)
@@ -118,7 +121,7 @@ class Subwindow(Stateful):
             self.structure = WibTree(shape.capacity, shape.partitions, shape.sigma)
         else:
             self.structure = RapTable(
-                shape.capacity, shape.partitions, shape.sigma, shape.dtypes[0], splitters
+                shape.capacity, shape.partitions, shape.sigma, shape.dtype, splitters
             )
 
     def __len__(self) -> int:
@@ -151,7 +154,7 @@ class Subwindow(Stateful):
         Parameters
         ----------
         columns
-            Per predicate the tuples' values.
+            Per predicate the tuples' codes, int64.
         positions
             int64, the tuples' positions in their stream.
 
@@ -160,10 +163,14 @@ class Subwindow(Stateful):
         ValueError
             When the batch does not fit, leaves out a position, or is not sorted.
         TypeError
-            When a column is of another dtype than its predicate.
+            When a column is not int64.
         """
-        codes = self._encode(columns)
-        positions = column(positions, np.int64, "positions", len(codes[0]))
+        check_predicates(self.shape.predicates, columns=columns)
+        positions = column(positions, np.int64, "positions")
+        codes = [
+            column(of_one, np.int64, f"codes of predicate {i}", len(positions))
+            for i, of_one in enumerate(columns)
+        ]
         size, new = self._stored.size, len(positions)
         if size + new > self.shape.capacity:
             raise ValueError(
@@ -188,24 +195,18 @@ class Subwindow(Stateful):
 
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
         """Return for every probe the tuples that satisfy all predicates and lie in its window."""
-        encoded = encode_ranges(ranges, self.shape.dtypes)
-        return probe_subwindows([self], encoded, enumerate=enumerate)
+        check_ranges(ranges, self.shape.predicates)
+        return probe_subwindows([self], ranges, enumerate=enumerate)
 
     def lookup(
         self,
-        ranges: EncodedRanges,
+        ranges: Ranges,
         buffer: MatchBuffer,
         next_id: np.ndarray,
         counters: np.ndarray,
     ) -> Lookup:
         """Return what a kernel needs to look up *ranges* in this subwindow."""
         return Lookup(ranges, self._stored, buffer, next_id, counters)
-
-    def _encode(self, columns: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return [
-            encode(column(values, dtype, f"values of predicate {i}", len(columns[0])))
-            for i, (values, dtype) in enumerate(zip(columns, self.shape.dtypes, strict=True))
-        ]
 
 
 @kernel
@@ -235,7 +236,7 @@ def _find_places(
 
 def probe_subwindows(
     subwindows: Sequence[Subwindow],
-    ranges: EncodedRanges,
+    ranges: Ranges,
     *,
     enumerate: bool = False,
     threads: int = 1,
@@ -264,7 +265,7 @@ def probe_subwindows(
 
 
 def read_records(
-    found: Sequence[tuple[Subwindow, Records]], ranges: EncodedRanges, *, enumerate: bool = False
+    found: Sequence[tuple[Subwindow, Records]], ranges: Ranges, *, enumerate: bool = False
 ) -> ProbeResult:
     """Return the tuples that the records of subwindows with the same tuples mean."""
 
@@ -347,7 +348,7 @@ class OutOfOrderSubwindow(Subwindow):
         splitters: np.ndarray | None = None,
     ) -> None:
         super().__init__(shape, kind, first=0, splitters=splitters)
-        self._buffer = NestedLoop(["int64"] * len(shape.dtypes))
+        self._buffer = NestedLoop(shape.predicates)
         self._times, self._buffer_times = _Times(), _Times()
 
     def begin_batch(self) -> None:
@@ -361,7 +362,7 @@ class OutOfOrderSubwindow(Subwindow):
         Parameters
         ----------
         columns
-            Per predicate the tuples' values.
+            Per predicate the tuples' codes, int64.
         ids, ts
             int64, their positions in the stream and event times.
         """
@@ -375,10 +376,10 @@ class OutOfOrderSubwindow(Subwindow):
         """Insert a batch into the buffer; the parameters are those of `insert_timed`."""
         places = np.arange(len(self._buffer_times), len(self._buffer_times) + len(ids))
         self._buffer_times.append(ids, ts)
-        return self._buffer.insert(self._encode(columns), places)
+        return self._buffer.insert(columns, places)
 
     def find_candidates(
-        self, ranges: EncodedRanges, start: np.ndarray, stop: np.ndarray, threads: int
+        self, ranges: Ranges, start: np.ndarray, stop: np.ndarray, threads: int
     ) -> tuple[list[Candidates], Work]:
         """Return what satisfies the predicates where a probe's range of event time reaches.
 
@@ -398,8 +399,7 @@ class OutOfOrderSubwindow(Subwindow):
             work += found.work
         rows = self._buffer_times.reached(start, stop)
         if len(rows):
-            low, high, negated, *_ = _rows_of(ranges, rows)
-            found = self._buffer.probe(Ranges(list(low), list(high), list(negated)), enumerate=True)
+            found = self._buffer.probe(_rows_of(ranges, rows), enumerate=True)
             candidates.append(self._buffer_times.candidates(rows, found))
             work += found.work
         return candidates, work
@@ -439,13 +439,6 @@ class _Times(Stateful):
         return Candidates(np.repeat(rows, found.count), self.id[place], self.ts[place], fresh)
 
 
-def _rows_of(ranges: EncodedRanges, rows: np.ndarray) -> EncodedRanges:
+def _rows_of(ranges: Ranges, rows: np.ndarray) -> Ranges:
     """Return some of the probes, which see every position."""
-    bounds = np.iinfo(np.int64)
-    return EncodedRanges(
-        ranges.low[:, rows],
-        ranges.high[:, rows],
-        ranges.negated,
-        np.full(len(rows), bounds.min),
-        np.full(len(rows), bounds.max),
-    )
+    return make_ranges(ranges.low[:, rows], ranges.high[:, rows], negated=ranges.negated)

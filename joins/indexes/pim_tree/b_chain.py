@@ -7,7 +7,7 @@ L - 1 archived trees, so that only they and the active one are ever searched.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +38,6 @@ class Chain(ForestIndex):
         self,
         *,
         sides: int = 1,
-        dtype: Any = "int64",
         length: int = 2,
         immutable: bool = True,
         run_width: int = WIDTH,
@@ -50,7 +49,6 @@ class Chain(ForestIndex):
         self._immutable = immutable
         super().__init__(
             sides=sides,
-            dtype=dtype,
             runs=length - 1 if immutable else 1,
             trees=1 if immutable else length,
             run_width=run_width,

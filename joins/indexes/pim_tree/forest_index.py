@@ -13,17 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from joins.indexes.index import (
-    EncodedRanges,
-    Ranges,
-    Sought,
-    check_predicates,
-    column,
-    encode,
-    encode_ranges,
-    key_dtype,
-    keys_column,
-)
+from joins.indexes.index import Ranges, Sought, check_predicates, check_ranges, column
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
@@ -86,8 +76,6 @@ class ForestIndex(Stateful, ABC):
     ----------
     sides
         Streams that are indexed: 1, or 2 for a join of two streams.
-    dtype
-        The keys': int64 or float64.
     run_width, tree_width
         Entries per leaf and children per node of the immutable and of the mutable trees, at least
         4; *tree_width* even.
@@ -99,7 +87,6 @@ class ForestIndex(Stateful, ABC):
         self,
         *,
         sides: int,
-        dtype: Any,
         runs: int,
         trees: int,
         run_width: int,
@@ -110,7 +97,6 @@ class ForestIndex(Stateful, ABC):
                 raise ValueError(f"{name} is {width}, must be even and at least {_WIDTH_MIN}")
         if sides not in (1, 2):
             raise ValueError(f"{sides} sides: a join has one (itself) or two")
-        self.dtype = key_dtype(dtype, type(self).__name__)
         self.forest: Forest = make_forest(
             sides=sides,
             runs=runs,
@@ -162,11 +148,11 @@ class ForestIndex(Stateful, ABC):
     ) -> Work:
         """Insert tuples one after the other, given the column of their keys.
 
-        Raise :exc:`ValueError` when there are more columns than one, a key is NaN, or a position is
-        not greater than the last.
+        Raise :exc:`ValueError` when there are more columns than one, or a position is not greater
+        than the last.
         """
         check_predicates(1, columns=columns)
-        keys = encode(keys_column(columns[0], self.dtype, "keys to insert"))
+        keys = column(columns[0], np.int64, "keys to insert")
         positions = column(positions, np.int64, "positions to insert", len(keys))
         self._check_ascending(positions, side)
         counters = new_counters()
@@ -194,18 +180,16 @@ class ForestIndex(Stateful, ABC):
         return NO_WORK
 
     def probe(self, ranges: Ranges, *, enumerate: bool = False, side: int = 0) -> ProbeResult:
-        """Find matches as `Index.probe` says; where windows have no start they see what is live.
+        """Find matches as `Index.probe` says, none of them expired.
 
         Raise :exc:`ValueError` when the range is negated: it has no least key.
         """
-        if ranges.start is None:
-            horizon = self.forest.sides[side]["horizon"]
-            ranges = ranges._replace(start=np.full(len(ranges.low[0]), horizon))
-        encoded = encode_ranges(ranges, [self.dtype])
-        if encoded.negated[0]:
+        check_ranges(ranges, 1)
+        if ranges.negated[0]:
             raise ValueError("the range is negated; a forest finds the keys inside a range")
-        step = partial(probe_entries, self.forest, side, encoded)
-        return find_matches(step, len(encoded.start), enumerate=enumerate)
+        live = np.maximum(ranges.start, self.forest.sides[side]["horizon"])
+        step = partial(probe_entries, self.forest, side, ranges._replace(start=live))
+        return find_matches(step, len(live), enumerate=enumerate)
 
     def expire(self, before: int, *, side: int = 0) -> Work:
         """Mark positions below *before* as expired; they leave at a merge, or with their tree."""
@@ -404,7 +388,7 @@ def insert_entries(
 def probe_entries(
     forest: Forest,
     side: int,
-    ranges: EncodedRanges,
+    ranges: Ranges,
     begin: int,
     output: MatchBuffer,
     counters: np.ndarray,

@@ -8,11 +8,10 @@ With insertion depth 0 there is one node and one subindex, an ordinary B+-tree: 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from joins.indexes.index import encode
 from joins.indexes.pim_tree.forest import active_tree, nodes_room, run_slot
 from joins.indexes.pim_tree.forest_index import WIDTH, ForestIndex, build_next
 from joins.work import Work, new_counters
@@ -48,7 +47,6 @@ class PimTree(ForestIndex):
         self,
         *,
         sides: int = 1,
-        dtype: Any = "int64",
         merge_ratio: float = MERGE_RATIO,
         insertion_depth: int = INSERTION_DEPTH,
         run_width: int = WIDTH,
@@ -60,9 +58,7 @@ class PimTree(ForestIndex):
             raise ValueError(f"insertion_depth is {insertion_depth}, must be at least 0")
         self.merge_ratio = merge_ratio
         self.insertion_depth = insertion_depth
-        super().__init__(
-            sides=sides, dtype=dtype, runs=2, trees=2, run_width=run_width, tree_width=tree_width
-        )
+        super().__init__(sides=sides, runs=2, trees=2, run_width=run_width, tree_width=tree_width)
 
     def _begin(self, side: int) -> None:
         self.forest.sides[side]["run_count"] = 1
@@ -102,5 +98,5 @@ class PimTree(ForestIndex):
         if depth == 0:
             return np.array([len(keys)])
         begin, end = forest.level_starts[run, depth - 1 : depth + 1]
-        place = np.searchsorted(forest.run_inner[run, begin:end], encode(keys))
+        place = np.searchsorted(forest.run_inner[run, begin:end], keys)
         return np.bincount(place, minlength=subindexes)

@@ -12,7 +12,6 @@ the same for windows by time and by count. PIM-Tree calls this chain of B+-trees
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -31,21 +30,21 @@ class ChainIndex(Stateful):
 
     Parameters
     ----------
-    dtypes
-        Per predicate the dtype of its column, int64 or float64.
+    predicates
+        How many columns a tuple has.
     length
         Tuples after which a sub-index is archived.
     """
 
-    state = ("_dtypes", "_length", "_archived", "_newest", "_active")
+    state = ("_predicates", "_length", "_archived", "_newest", "_active")
 
-    def __init__(self, dtypes: Sequence[Any], *, length: int = LENGTH) -> None:
+    def __init__(self, predicates: int, *, length: int = LENGTH) -> None:
         at_least_one(length=length)
-        self._dtypes = tuple(np.dtype(dtype).name for dtype in dtypes)
+        self._predicates = predicates
         self._length = length
         self._archived: list[WindowTree] = []
         self._newest: list[int] = []  # the last position in each archived sub-index
-        self._active = WindowTree(self._dtypes)
+        self._active = WindowTree(self._predicates)
 
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Insert tuples into the active sub-index, and archive it whenever it is full.
@@ -83,4 +82,4 @@ class ChainIndex(Stateful):
         """Link the full sub-index, whose last position is *newest*, and begin the next one."""
         self._archived.append(self._active)
         self._newest.append(newest)
-        self._active = WindowTree(self._dtypes)
+        self._active = WindowTree(self._predicates)

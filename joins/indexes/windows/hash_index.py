@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.index import EncodedRanges, Ranges, in_range
+from joins.indexes.index import Ranges, in_range
 from joins.indexes.windows.window_tuples import WindowIndex
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room
@@ -54,8 +54,6 @@ class HashIndex(WindowIndex):
 
     Parameters
     ----------
-    dtypes
-        Those of `WindowIndex`.
     equal
         Per predicate whether it is an equality; at least one is. A probe's range for an equality
         is one value, or empty.
@@ -63,13 +61,10 @@ class HashIndex(WindowIndex):
 
     state = ("_equal", "_table")
 
-    def __init__(self, dtypes: Sequence[Any], *, equal: Sequence[bool]) -> None:
-        if len(equal) != len(dtypes) or not any(equal):
-            raise ValueError(
-                f"equal is {list(equal)} for {len(dtypes)} predicates; a hash index needs a flag "
-                "for each, and an equality to hash by"
-            )
-        super().__init__(dtypes)
+    def __init__(self, equal: Sequence[bool]) -> None:
+        if not any(equal):
+            raise ValueError(f"equal is {list(equal)}; a hash index needs an equality to hash by")
+        super().__init__(len(equal))
         self._equal = np.array(equal, np.bool_)
         self._chain_all()
 
@@ -155,7 +150,7 @@ def _look_up(
     table: Table,
     keys: np.ndarray,
     positions: np.ndarray,
-    ranges: EncodedRanges,
+    ranges: Ranges,
     row: int,
     buffer: MatchBuffer,
     counters: np.ndarray,

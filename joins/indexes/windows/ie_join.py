@@ -29,7 +29,7 @@ import numpy as np
 
 from joins.bit_array import FIRST_BIT, bits_between, words_for
 from joins.indexes.immutable.order_arrays import offset, permutation
-from joins.indexes.index import EncodedRanges, Ranges, in_range
+from joins.indexes.index import Ranges, in_range
 from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
@@ -94,7 +94,7 @@ class IeJoin(WindowIndex):
         return replace(result, match_id=listed, work=sorting + result.work)
 
 
-def _sort(tuples: WindowTuples, probes: EncodedRanges) -> tuple[Sorted, Work]:
+def _sort(tuples: WindowTuples, probes: Ranges) -> tuple[Sorted, Work]:
     """Sort the window and the probes by both inequalities and relate the orders."""
     window = slice(tuples.begin, tuples.end)
     ranged = np.flatnonzero(~probes.negated)
@@ -124,7 +124,7 @@ def _sort(tuples: WindowTuples, probes: EncodedRanges) -> tuple[Sorted, Work]:
 
 
 def _one_end(
-    keys: np.ndarray, probes: EncodedRanges, predicate: int
+    keys: np.ndarray, probes: Ranges, predicate: int
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return keys and bounds such that key <= bound is one end of the predicate's ranges.
 
@@ -141,7 +141,7 @@ def _one_end(
 
 
 def _read_ranges(
-    keys: np.ndarray, probes: EncodedRanges, predicate: int
+    keys: np.ndarray, probes: Ranges, predicate: int
 ) -> tuple[np.ndarray, np.ndarray, Work]:
     """Return for each probe where its range begins and ends in sorted *keys*; negated: all."""
     begin, end = np.zeros(len(probes.start), np.int64), np.full(len(probes.start), len(keys))
@@ -174,7 +174,7 @@ def _sweep(
     bits: np.ndarray,
     keys: np.ndarray,
     positions: np.ndarray,
-    probes: EncodedRanges,
+    probes: Ranges,
     row: int,
     buffer: MatchBuffer,
     counters: np.ndarray,

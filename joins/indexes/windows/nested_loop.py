@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from joins.indexes.index import EncodedRanges, Ranges
+from joins.indexes.index import Ranges
 from joins.indexes.range_search import Within, filter_candidates
 from joins.indexes.windows.window_tuples import WindowIndex
 from joins.machine.compiling import kernel
@@ -37,7 +37,7 @@ class NestedLoop(WindowIndex):
 def _scan(
     keys: np.ndarray,
     positions: np.ndarray,
-    ranges: EncodedRanges,
+    ranges: Ranges,
     candidates: np.ndarray,
     row: int,
     buffer: MatchBuffer,

@@ -16,7 +16,7 @@ import numpy as np
 
 from joins.bit_array import FIRST_BIT, bits_between, intersect, words_for
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.index import EncodedRanges, Ranges
+from joins.indexes.index import Ranges
 from joins.indexes.windows.window_tuples import WindowIndex
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
@@ -37,9 +37,9 @@ class WindowTree(WindowIndex):
 
     state = ("_trees",)
 
-    def __init__(self, dtypes: Sequence[Any]) -> None:
-        super().__init__(dtypes)
-        self._trees = [BPlusTree() for _ in dtypes]
+    def __init__(self, predicates: int) -> None:
+        super().__init__(predicates)
+        self._trees = [BPlusTree() for _ in range(predicates)]
 
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Insert tuples into all trees; raise what `WindowTuples.append` raises."""
@@ -51,14 +51,7 @@ class WindowTree(WindowIndex):
         """Find matches as `Index.probe` says."""
         located, counters = self._tuples.locate(ranges)
         if len(self._trees) == 1:
-            result = self._trees[0].probe(
-                located.low[0],
-                located.high[0],
-                negated=bool(located.negated[0]),
-                start=ranges.start,
-                stop=ranges.stop,
-                enumerate=enumerate,
-            )
+            result = self._trees[0].probe(ranges, enumerate=enumerate)
             return replace(result, work=Work.from_counters(counters) + result.work)
         marking = []
         at_a_time = max(1, _MARKED_BYTES_MAX // (8 * words_for(len(self)) + 1))
@@ -103,7 +96,7 @@ class WindowTree(WindowIndex):
         )
         return sum(works, NO_WORK)
 
-    def _mark(self, probes: EncodedRanges, row: int, stop: int) -> tuple[np.ndarray, Work]:
+    def _mark(self, probes: Ranges, row: int, stop: int) -> tuple[np.ndarray, Work]:
         """Return for probes *row* to *stop* - 1 a bit per tuple: whether it matches."""
         marked = [
             tree.mark(
@@ -126,7 +119,7 @@ def _read(
     bits: np.ndarray,
     positions: np.ndarray,
     first: int,
-    probes: EncodedRanges,
+    probes: Ranges,
     row: int,
     buffer: MatchBuffer,
     counters: np.ndarray,

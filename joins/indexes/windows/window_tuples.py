@@ -1,27 +1,17 @@
 """A window's tuples as columns in the order of their positions: what all window indexes share.
 
-Keys are stored as codes (`joins.indexes.index.encode`), whatever their dtype. So kernels are
-compiled once for any mix of predicates, and -0.0 and 0.0, which are equal, are one key to a hash
-table as well.
+Keys are codes (`joins.indexes.index`): -0.0 and 0.0, which are equal, are one key to a hash table,
+too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from joins.indexes.index import (
-    EncodedRanges,
-    Ranges,
-    check_predicates,
-    column,
-    encode,
-    encode_ranges,
-    key_dtype,
-    keys_column,
-)
+from joins.indexes.index import Ranges, at_least_one, check_predicates, check_ranges, column
 from joins.indexes.range_search import lower_bound
 from joins.machine.compiling import kernel
 from joins.state import Stateful
@@ -39,7 +29,7 @@ class WindowTuples(Stateful):
     Attributes
     ----------
     keys
-        int64, shape (p, capacity): the codes of each predicate's column.
+        int64, shape (p, capacity): each predicate's column.
     positions
         int64, stream positions.
     begin, end
@@ -48,30 +38,23 @@ class WindowTuples(Stateful):
         Serial less place.
     """
 
-    state = ("dtypes", "keys", "positions", "begin", "end", "shift")
+    state = ("keys", "positions", "begin", "end", "shift")
 
-    def __init__(self, dtypes: Sequence[Any]) -> None:
-        if not dtypes:
-            raise ValueError("a window index needs at least one predicate")
-        self.dtypes = tuple(
-            key_dtype(dtype, f"predicate {i}").name for i, dtype in enumerate(dtypes)
-        )
+    def __init__(self, predicates: int) -> None:
+        at_least_one(predicates=predicates)
         self.begin = self.end = self.shift = 0
-        self._allocate(_CAPACITY_MIN)
+        self._allocate(predicates, _CAPACITY_MIN)
 
     def append(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Append tuples.
 
-        Raise :exc:`ValueError` or :exc:`TypeError` when a column is missing, of another dtype or
-        length, when a key is NaN, or when positions do not ascend; nothing is appended then.
+        Raise :exc:`ValueError` or :exc:`TypeError` when a column is missing, not int64 or of
+        another length, or when positions do not ascend; nothing is appended then.
         """
-        check_predicates(len(self.dtypes), columns=columns)
+        check_predicates(len(self.keys), columns=columns)
         positions = column(positions, np.int64, "positions")
         n = len(positions)
-        keys = [
-            encode(keys_column(values, dtype, f"column {i}", n))
-            for i, (values, dtype) in enumerate(zip(columns, self.dtypes, strict=True))
-        ]
+        keys = [column(codes, np.int64, f"column {i}", n) for i, codes in enumerate(columns)]
         last = self.positions[max(self.begin, self.end - 1) : self.end]
         ascending = np.concatenate([last, positions])
         wrong = np.flatnonzero(ascending[1:] <= ascending[:-1])
@@ -94,24 +77,23 @@ class WindowTuples(Stateful):
         self.begin += dropped
         return dropped, Work.from_counters(counters)
 
-    def locate(self, ranges: Ranges) -> tuple[EncodedRanges, np.ndarray]:
-        """Return *ranges* encoded, and counters of what that cost.
+    def locate(self, ranges: Ranges) -> tuple[Ranges, np.ndarray]:
+        """Return *ranges* with places of this window for positions, and counters of what that cost.
 
-        Their *start* and *stop* are places of this window rather than positions; a probe that sees
-        nothing has equal ones, and no probe has more matches than there are places between. Raise
-        what `encode_ranges` raises.
+        A probe that sees nothing has equal *start* and *stop*, and no probe has more matches than
+        there are places between. Raise what `check_ranges` raises.
         """
-        encoded = encode_ranges(ranges, self.dtypes)
+        check_ranges(ranges, len(self.keys))
         counters = new_counters()
-        bounds = np.concatenate((encoded.start, encoded.stop))
+        bounds = np.concatenate((ranges.start, ranges.stop))
         places = np.empty_like(bounds)
         _find_places(self.positions, self.begin, self.end, bounds, places, counters)
         start, stop = places[: len(bounds) // 2], places[len(bounds) // 2 :]
-        located = encoded._replace(start=start, stop=np.maximum(start, stop))
+        located = ranges._replace(start=start, stop=np.maximum(start, stop))
         return located, counters
 
-    def _allocate(self, capacity: int) -> None:
-        self.keys = np.zeros((len(self.dtypes), capacity), np.int64)
+    def _allocate(self, predicates: int, capacity: int) -> None:
+        self.keys = np.zeros((predicates, capacity), np.int64)
         self.positions = np.zeros(capacity, np.int64)
 
     def _make_room(self, more: int) -> int:
@@ -124,7 +106,7 @@ class WindowTuples(Stateful):
             return 0
         window, moved = slice(self.begin, self.end), self.end - self.begin
         keys, positions = self.keys[:, window], self.positions[window]
-        self._allocate(max(_CAPACITY_MIN, 2 * (moved + more)))
+        self._allocate(len(keys), max(_CAPACITY_MIN, 2 * (moved + more)))
         self.keys[:, :moved] = keys
         self.positions[:moved] = positions
         self.shift += self.begin
@@ -140,14 +122,14 @@ class WindowIndex(Stateful):
 
     Parameters
     ----------
-    dtypes
-        Per predicate the dtype of its column, int64 or float64.
+    predicates
+        How many columns a tuple has, at least one.
     """
 
     state: ClassVar[tuple[str, ...]] = ("_tuples",)
 
-    def __init__(self, dtypes: Sequence[Any]) -> None:
-        self._tuples = WindowTuples(dtypes)
+    def __init__(self, predicates: int) -> None:
+        self._tuples = WindowTuples(predicates)
 
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Insert tuples; raise what `WindowTuples.append` raises."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from joins.hashing import mix
-from joins.indexes.index import EncodedRanges
+from joins.indexes.index import Ranges
 from joins.indexes.interval_buffer import IntervalBuffer, Partners, Reach, first_from
 from joins.indexes.key_groups import KeyGroups, group_by_key
 from joins.machine.lanes import LOOKAHEAD
@@ -118,7 +118,7 @@ class Buffer(RuleBasedStateMachine):
         values = self.values(probing)
         negated = np.zeros(self.conditions, np.bool_)
         nothing = np.empty(0, np.int64)
-        ranges = EncodedRanges(values - 1, values + 1, negated, nothing, nothing)
+        ranges = Ranges(values - 1, values + 1, negated, nothing, nothing)
         reach = Reach(lower, upper + 1)
         expected = sorted(
             (p.id, s.id)

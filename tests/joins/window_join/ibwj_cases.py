@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.pim_tree import make_work
 from joins.hashing import mix, splitmix64
+from joins.indexes.index import encode
 from joins.machine.instructions import offer_core
 from joins.machine.memory import own_lines
 from joins.machine.steps import implements
@@ -17,8 +18,7 @@ from joins.window_join.schedulers import FIRST_BLOCKED, IDLE, Threads, next_work
 from joins.window_join.shared_join import ThreadsJoin
 from joins.work import COUNTERS
 from scenarios.calibration.window_workload import expected_matches
-
-EXTREME = [np.iinfo(np.int64).min, -1, 0, 1, np.iinfo(np.int64).max]
+from tests.joins.codes import draw_codes
 
 
 class PausingThreads(Threads):
@@ -58,18 +58,12 @@ def arrivals(draw, *, self_join=None, largest=120):
     floats = draw(st.booleans())
     spread = draw(st.sampled_from([1, 4, 30, 1000]))
     key = rng.integers(-spread, spread + 1, n)
+    low, high = key - rng.integers(-1, 5, n), key + rng.integers(-1, 5, n)
     if floats:
-        key = key / 8
-        key[rng.random(n) < 0.1] = -0.0
-        key[rng.random(n) < 0.05] = np.inf
-        key[rng.random(n) < 0.05] = -np.inf
-        low, high = key - rng.integers(-1, 9, n) / 8, key + rng.integers(-1, 9, n) / 8
-        low[rng.random(n) < 0.05] = np.nan
-    else:
-        low, high = key - rng.integers(-1, 5, n), key + rng.integers(-1, 5, n)
-        for values in (key, low, high):
-            extreme = rng.random(n) < 0.05
-            values[extreme] = rng.choice(EXTREME, extreme.sum())
+        key, low, high = (encode(values / 8) for values in (key, low, high))
+    for values in (key, low, high):
+        extreme = rng.random(n) < 0.05
+        values[extreme] = draw_codes(rng, extreme.sum())
     kind = draw(st.sampled_from(["count", "time", "precise"]))
     lengths = draw(st.tuples(st.integers(1, 60), st.integers(1, 60)))
     start, stop = np.zeros(n, np.int64), np.zeros(n, np.int64)

@@ -13,17 +13,23 @@ from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.window_join.forest_join import ForestJoin
-from joins.window_join.rows import RowMaker, make_rows
+from joins.window_join.rows import KernelRows, RowMaker, make_rows
 
 TWO = "SELECT R.x FROM R, S WHERE {} WINDOW AS (SLIDE INTERVAL '{}' ON '{}')"
 
 
-def chunks(seed, streams, n):
-    """Return some chunks of arrivals with the field x, and what they add up to."""
+SCHEMAS = [Schema(stream=name, fields={"x": "int64"}) for name in "RS"]
+
+
+def chunks(seed, streams, n, dtype="int64"):
+    """Return some chunks of arrivals with the field x."""
     rng = np.random.default_rng(seed)
     stream = rng.integers(0, streams, n)
     ts = np.cumsum(rng.integers(0, 3, n))
-    values = rng.integers(-5, 6, n)
+    values = rng.integers(-5, 6, n).astype(dtype)
+    if dtype == "float64":
+        special = rng.random(n) < 0.3
+        values[special] = rng.choice([-0.0, 0.5, -0.5, np.inf, -np.inf, 1e300], special.sum())
     ids = np.zeros(n, np.int64)
     for s in range(streams):
         ids[stream == s] = np.arange((stream == s).sum())
@@ -53,11 +59,12 @@ def chunks(seed, streams, n):
         ["ABS(R.x - S.x) <= 2", "R.x < S.x", "R.x >= S.x", "R.x = S.x", "ABS(R.x - S.x) < 1"]
     ),
     window=st.sampled_from([("1", "7"), ("3", "12"), ("1 ns", "9 ns"), ("4 ns", "8 ns")]),
+    dtype=st.sampled_from(["int64", "float64"]),
 )
-def test_rows_of_a_query_give_the_oracles_answer(seed, n, predicate, window):
+def test_rows_of_a_query_give_the_oracles_answer(seed, n, predicate, window, dtype):
     query = parse_query(TWO.format(predicate, *window))
-    schemas = [Schema(stream=name, fields={"x": "int64"}) for name in "RS"]
-    arrivals = chunks(seed, 2, n)
+    schemas = [Schema(stream=name, fields={"x": dtype}) for name in "RS"]
+    arrivals = chunks(seed, 2, n, dtype)
     right = {
         (part.stream, int(i)): int(c)
         for part in expected(query, schemas, arrivals)
@@ -74,8 +81,7 @@ def test_rows_of_a_query_give_the_oracles_answer(seed, n, predicate, window):
 
 
 def test_what_no_index_can_answer_looks_for_everything():
-    schemas = [Schema(stream=name, fields={"x": "int64"}) for name in "RS"]
-    maker = RowMaker(parse_query(TWO.format("R.x != S.x", 1, 5)), schemas)
+    maker = RowMaker(parse_query(TWO.format("R.x != S.x", 1, 5)), SCHEMAS)
     assert maker.indexed is None
     (chunk,) = chunks(1, 2, 4)[:1]
     rows = maker.make(chunk)
@@ -85,12 +91,20 @@ def test_what_no_index_can_answer_looks_for_everything():
 
 @pytest.mark.parametrize("second", [0, 2], ids=["twice", "after a gap"])
 def test_arrivals_that_do_not_follow_those_before_are_refused(second):
-    schemas = [Schema(stream=name, fields={"x": "int64"}) for name in "RS"]
-    maker = RowMaker(parse_query(TWO.format("R.x < S.x", 1, 5)), schemas)
+    maker = RowMaker(parse_query(TWO.format("R.x < S.x", 1, 5)), SCHEMAS)
     arrivals = chunks(1, 2, 12)
     maker.make(arrivals[0])
     with pytest.raises(ValueError, match="need all of them, in order"):
         maker.make(arrivals[second])
+
+
+def test_a_key_that_is_nan_is_refused():
+    schemas = [Schema(stream=name, fields={"x": "float64"}) for name in "RS"]
+    maker = RowMaker(parse_query(TWO.format("R.x < S.x", 1, 5)), schemas)
+    (chunk, *_) = chunks(1, 2, 12, "float64")
+    chunk.parts[1].fields["x"][1] = np.nan
+    with pytest.raises(ValueError, match="x: row 1 is NaN"):
+        maker.make(chunk)
 
 
 @pytest.mark.parametrize(
@@ -98,13 +112,12 @@ def test_arrivals_that_do_not_follow_those_before_are_refused(second):
     [
         ({"position": [0, 2]}, "not consecutive"),
         ({"start": [1, 0]}, "start 0 follows 1"),
-        ({"key": [0.5, np.nan]}, "row 1 is NaN"),
+        ({"key": [0.5, 1.0]}, "key: dtype is float64"),
     ],
 )
 def test_rows_that_cannot_be_are_named(change, text):
     columns: dict[str, np.ndarray] = {}
-    columns |= {name: np.zeros(2, np.int64) for name in ("side", "start", "stop")}
-    columns |= {name: np.zeros(2) for name in ("key", "low", "high")}
+    columns |= {name: np.zeros(2, np.int64) for name in KernelRows._fields}
     columns["position"] = np.arange(2)
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises((TypeError, ValueError), match=text):
         make_rows(**(columns | {name: np.array(values) for name, values in change.items()}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from joins.hashing import mix
+from joins.indexes.index import encode
 
 INT = np.iinfo(np.int64)
 ENDS = {"int64": (INT.min, INT.max), "float64": (-np.inf, np.inf)}
@@ -33,7 +34,7 @@ def assert_found(found, expected):
 
 
 def random_case(rng, n, predicates, domain, probes, first):
-    """Return columns with ties and extremes, and ranges and windows of every kind.
+    """Return columns of codes with ties and extremes, and ranges and windows of every kind.
 
     Ranges are one-sided, two-sided, of one value, empty and of everything; windows cover all, cut
     through the epoch, or miss it.
@@ -46,14 +47,14 @@ def random_case(rng, n, predicates, domain, probes, first):
         extreme = rng.random(n)
         column[extreme < 0.03] = least
         column[extreme > 0.97] = greatest
-        columns.append(column)
+        columns.append(encode(column))
         ends = np.sort(rng.integers(-1, domain + 1, (2, probes)), axis=0).astype(dtype)
         kind = rng.integers(0, 6, probes)
         low = np.where((kind == 0) | (kind == 5), np.array(least, dtype), ends[0])
         high = np.where((kind == 1) | (kind == 5), np.array(greatest, dtype), ends[1])
         high = np.where(kind == 2, low, high)
-        lo.append(np.where(kind == 3, high, low))
-        hi.append(np.where(kind == 3, low, high))
+        lo.append(encode(np.where(kind == 3, high, low)))
+        hi.append(encode(np.where(kind == 3, low, high)))
     start, stop = np.sort(rng.integers(first - 5, first + n + 5, (2, probes)), axis=0)
     unbounded = rng.random(probes) < 0.4
     return (

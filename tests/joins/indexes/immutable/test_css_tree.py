@@ -15,7 +15,7 @@ from joins.indexes.immutable.css_tree import (
     find_ranges_in_tree,
 )
 from joins.work import COMPARISONS, new_counters
-from tests.joins.indexes.immutable.segment_cases import ENDS
+from tests.joins.codes import CODES, GREATEST, LEAST, draw_codes
 
 FULL = [NODE_KEYS * FANOUT**level for level in range(3)]
 
@@ -27,16 +27,14 @@ FULL = [NODE_KEYS * FANOUT**level for level in range(3)]
     | st.integers(0, 1500)
     | st.sampled_from([size + d for size in FULL for d in (-1, 0, 1)]),
     domain=st.sampled_from([1, 5, 10**6]),
-    dtype=st.sampled_from(["int64", "float64"]),
+    is_wide=st.booleans(),
 )
-def test_a_search_ends_where_numpys_does(seed, n, domain, dtype):
+def test_a_search_ends_where_numpys_does(seed, n, domain, is_wide):
     rng = np.random.default_rng(seed)
-    least, greatest = ENDS[dtype]
-    keys = rng.integers(0, domain, n).astype(dtype)
-    keys[: n // 7], keys[n - n // 5 :] = least, greatest
+    keys = draw_codes(rng, n) if is_wide else rng.integers(0, domain, n)
+    keys[: n // 7], keys[n - n // 5 :] = LEAST, GREATEST
     keys.sort()
-    values = np.append(rng.integers(-1, domain + 1, 30), 0).astype(dtype)
-    values[:2] = least, greatest
+    values = np.concatenate([[LEAST, GREATEST], rng.integers(-1, domain + 1, 30), CODES])
     begin, end = np.empty((2, len(values)), np.int64)
     tree = build_css_tree(keys)
     find_ranges_in_tree(tree, values, values, begin, end, new_counters())
@@ -76,8 +74,3 @@ def test_a_search_compares_one_node_per_level_and_nodes_are_cache_lines():
     assert len(tree.level) == 3
     assert tree.inner.ctypes.data % 64 == 0
     assert tree.inner.nbytes < 0.2 * keys.nbytes
-
-
-def test_keys_of_another_type_are_refused():
-    with pytest.raises(TypeError, match="keys of a CSS-tree: dtype int32"):
-        build_css_tree(np.arange(3, dtype=np.int32))

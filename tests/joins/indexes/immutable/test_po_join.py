@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from joins.indexes.immutable.po_join import PoJoinSegment
-from joins.indexes.index import Ranges
+from joins.indexes.index import make_ranges
 from tests.joins.indexes.immutable.segment_cases import assert_found, brute_force
 
 
@@ -26,7 +26,7 @@ def test_short_ranges_are_looked_up_and_long_ones_read_from_bits(
     start, stop = np.full(probes, 0), np.full(probes, n)
     start[::3], stop[1::3] = 700, 2200
     segment = PoJoinSegment.from_columns(columns)
-    found = segment.probe(Ranges(lo, hi, None, start, stop), enumerate=True)
+    found = segment.probe(make_ranges(lo, hi, start=start, stop=stop), enumerate=True)
     assert_found(found, brute_force(columns, lo, hi, [False] * predicates, start, stop, 0))
     assert (found.work.bits > 0) == uses_bits
 
@@ -40,4 +40,4 @@ def test_a_fill_sets_the_range_or_its_complement_whichever_is_shorter():
     lo = [np.zeros(probes, np.int64), rng.integers(0, n - width)]
     hi = [np.full(probes, n), lo[1] + width - 1]
     words_filled_and_read = 2 * probes * n // 64
-    assert segment.probe(Ranges(lo, hi)).work.bits == words_filled_and_read + (n - width).sum()
+    assert segment.probe(make_ranges(lo, hi)).work.bits == words_filled_and_read + (n - width).sum()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from joins.indexes.immutable.prefix_grid import PrefixGridSegment, block_bits, list_rectangle
-from joins.indexes.index import Ranges
+from joins.indexes.index import make_ranges
 from joins.machine.lanes import LANES
 from joins.work import COMPARISONS, Work, new_counters
 
@@ -18,7 +18,7 @@ def probe_quadrants(n, share, **options):
     segment = PrefixGridSegment.from_columns(columns)
     low = [rng.integers(0, n // 10, 50) for _ in columns]
     high = [part + int(share * n) for part in low]
-    return segment.probe(Ranges(low, high), **options)
+    return segment.probe(make_ranges(low, high), **options)
 
 
 def test_counting_costs_the_same_however_much_is_found():
@@ -56,7 +56,7 @@ def test_one_predicate_has_its_window_as_an_axis():
     segment = PrefixGridSegment.from_columns([keys])
     low, high = np.array([100]), np.array([30_000])
     window = np.array([7]), np.array([21_000])
-    found = segment.probe(Ranges([low], [high], None, *window))
+    found = segment.probe(make_ranges([low], [high], start=window[0], stop=window[1]))
     inside = keys[7:21_000]
     assert found.count[0] == ((inside >= 100) & (inside <= 30_000)).sum() > 10_000
     assert found.work.comparisons < 4_000
@@ -69,7 +69,7 @@ def test_a_selective_third_predicate_gives_the_candidates():
     segment = PrefixGridSegment.from_columns(columns)
     low = [np.array([0]), np.array([0]), np.array([500])]
     high = [np.array([n]), np.array([n]), np.array([510])]
-    found = segment.probe(Ranges(low, high), enumerate=True)
+    found = segment.probe(make_ranges(low, high), enumerate=True)
     assert sorted(columns[2][found.match_id]) == list(range(500, 511))
     assert found.work.comparisons < 3_000
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from joins.indexes.immutable.segment import probe_all
-from joins.indexes.index import Ranges
+from joins.indexes.index import make_ranges
 from joins.indexes.structures import SEGMENTS
 from tests.joins.indexes.bracketing import brackets_of
 from tests.joins.indexes.immutable.segment_cases import assert_found, brute_force, random_case
@@ -23,7 +23,7 @@ def test_threads_change_neither_what_is_found_nor_the_work(segment_type, epochs,
     segments = [segment_type.from_columns(part, first=i * n) for i, part in enumerate(parts)]
     own = [np.sort(column[:40]) for column in columns]
     brackets = [brackets_of(own, segment.keys) for segment in segments]
-    ranges = Ranges(lo, hi, negated, start, stop)
+    ranges = make_ranges(lo, hi, negated=negated, start=start, stop=stop)
     by_brackets = brackets if bracketed else None
     alone = probe_all(segments, ranges, brackets=by_brackets, enumerate=True)
     for i, found in enumerate(alone):
@@ -42,13 +42,14 @@ def test_threads_change_neither_what_is_found_nor_the_work(segment_type, epochs,
 
 def test_an_error_in_a_thread_is_raised():
     segments = [SEGMENTS["po_join"].from_columns([np.arange(4)], first=f) for f in (0, 4)]
-    with pytest.raises(TypeError, match="low of predicate 0"):
-        probe_all(segments, Ranges([np.array([0.5])], [np.array([2])]), threads=2)
+    bounds = [np.array([2])] * 2
+    with pytest.raises(ValueError, match="ranges: 2 given for 1 predicates"):
+        probe_all(segments, make_ranges(bounds, bounds), threads=2)
 
 
 def test_what_cannot_be_dealt_out_is_refused():
     segments = [SEGMENTS["po_join"].from_columns([np.arange(4)])]
-    ranges = Ranges([np.array([1])], [np.array([1])])
+    ranges = make_ranges([np.array([1])], [np.array([1])])
     with pytest.raises(ValueError, match="threads is 0, must be at least 1"):
         probe_all(segments, ranges, threads=0)
     with pytest.raises(ValueError, match="2 brackets for 1 segments"):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.hashing import mix
-from joins.indexes.index import EncodedRanges, Ranges, encode_ranges
 from joins.indexes.panjoin.subwindow import Subwindow
 from joins.matches import ProbeResult
 
@@ -18,7 +17,7 @@ def insert_in_order(subwindow: Subwindow, columns: Sequence[np.ndarray]) -> None
     subwindow.insert([column[order] for column in columns], order + subwindow.stop)
 
 
-def fits(values: np.ndarray, low: float, high: float, negated: bool) -> np.ndarray:
+def fits(values: np.ndarray, low: int, high: int, negated: bool) -> np.ndarray:
     """Whether each value is in the range, or not in it."""
     inside = (low <= values) & (values <= high)
     return ~inside if negated else inside
@@ -34,16 +33,3 @@ def assert_found(found: ProbeResult, expected: list[np.ndarray]) -> None:
         assert len(found.match_id) == (ends[-1] if len(ends) else 0)
         for begin, end, positions in zip(ends - found.count, ends, expected, strict=True):
             assert sorted(found.match_id[begin:end].tolist()) == positions.tolist()
-
-
-def encode_probes(
-    dtypes: Sequence[str],
-    low: Sequence[np.ndarray],
-    high: Sequence[np.ndarray],
-    *,
-    negated: Sequence[bool],
-    start: np.ndarray | None = None,
-    stop: np.ndarray | None = None,
-) -> EncodedRanges:
-    """Return probes as subwindows take them."""
-    return encode_ranges(Ranges(low, high, negated, start, stop), dtypes)

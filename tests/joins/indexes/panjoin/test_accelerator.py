@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from joins.indexes.index import make_ranges
 from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape
 from joins.work import Work
-from tests.joins.indexes.panjoin.plain import encode_probes
 
 BOARD = Accelerator()
 TUPLES = 65_536
-SHAPE = SubwindowShape(dtypes=("int64",), capacity=TUPLES, partitions=512, sigma=1.25)
+SHAPE = SubwindowShape(predicates=1, capacity=TUPLES, partitions=512, sigma=1.25)
 MERGED = 65_536, Work(moves=8 << 20, comparisons=8 << 20)
 
 
@@ -23,7 +23,7 @@ def probing_ns(values: np.ndarray, reach: int = 0, board: Accelerator = BOARD) -
     subwindow = Subwindow(SHAPE, "bi_sort", first=0)
     subwindow.insert([np.arange(TUPLES)], np.arange(TUPLES))
     subwindow.seal()
-    probes = encode_probes(("int64",), [values - reach], [values + reach], negated=[False])
+    probes = make_ranges([values - reach], [values + reach])
     return board.probing_time(
         subwindow.bi_sort, subwindow.bi_sort.find_records(probes)[0]
     ).elapsed_ns
@@ -58,7 +58,7 @@ def test_probing_a_subwindow_without_a_main_array_reads_the_buffer() -> None:
     subwindow = Subwindow(SHAPE, "bi_sort", first=0)
     subwindow.insert([np.arange(1_000)], np.arange(1_000))
     assert subwindow.bi_sort.sizes == (0, 1_000)
-    probes = encode_probes(("int64",), [np.array([5])], [np.array([7])], negated=[False])
+    probes = make_ranges([np.array([5])], [np.array([7])])
     records, _ = subwindow.bi_sort.find_records(probes)
     assert records.lengths == 3
     # 1,000 tuples and two ends, by eight probers.

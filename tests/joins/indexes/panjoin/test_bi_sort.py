@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.indexes.index import make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.subwindow import (
     Subwindow,
@@ -14,7 +15,7 @@ from joins.indexes.panjoin.subwindow import (
     probe_subwindows,
     read_records,
 )
-from tests.joins.indexes.panjoin.plain import assert_found, encode_probes, fits, insert_in_order
+from tests.joins.indexes.panjoin.plain import assert_found, fits, insert_in_order
 
 INT64 = np.iinfo(np.int64)
 SPREADS = {"int32": 10_000, "int64": 1 << 40}
@@ -34,7 +35,7 @@ def test_what_is_counted_is_what_numpy_finds(
 ) -> None:
     rng, spread = np.random.default_rng(seed), SPREADS[keys]
     shape = SubwindowShape(
-        dtypes=("int64",), capacity=held, partitions=min(partitions, held), sigma=1.25
+        predicates=1, capacity=held, partitions=min(partitions, held), sigma=1.25
     )
     subwindow = Subwindow(shape, "bi_sort", first=50)
     subwindow.structure = BiSort(held, shape.partitions, buffer=held // 3 + 1)
@@ -50,7 +51,7 @@ def test_what_is_counted_is_what_numpy_finds(
     high = low + rng.integers(-1, 2, len(low)) + reach * (spread // max(held, 1))
     low[:3], high[-3:] = INT64.min, INT64.max
     start, stop = np.sort(rng.integers(0, held + 100, (2, len(low))), axis=0)
-    probes = encode_probes(("int64",), [low], [high], negated=[False], start=start, stop=stop)
+    probes = make_ranges([low], [high], negated=[False], start=start, stop=stop)
     found = probe_subwindows([subwindow], probes)
     positions = np.arange(50, 50 + held)
     expected = [
@@ -66,7 +67,7 @@ def test_what_is_counted_is_what_numpy_finds(
     assert found.work.matches == sum(len(matches) for matches in expected)
 
 
-SHAPE = SubwindowShape(dtypes=("int64", "int64"), capacity=80, partitions=3, sigma=1.25)
+SHAPE = SubwindowShape(predicates=2, capacity=80, partitions=3, sigma=1.25)
 KEYS = st.integers(-9, 9)
 END = np.iinfo(np.int64).max
 
@@ -100,8 +101,7 @@ def test_a_mirror_reads_from_records_what_the_ranges_mean(
     low, high = np.array(rows, np.int64).reshape(-1, 2).T
     other = np.full(len(rows), wanted)
     start, stop = (np.full(len(rows), position) for position in window)
-    probes = encode_probes(
-        SHAPE.dtypes,
+    probes = make_ranges(
         [low, other],
         [high, other],
         negated=[negated, False],
@@ -123,8 +123,7 @@ def test_records_reach_the_greatest_integer() -> None:
     subwindow.insert([np.array([END, END]), np.array([0, 0])], np.array([33, 34]))
     subwindow.seal()
     any_value = np.array([0]), np.array([2])
-    probes = encode_probes(
-        SHAPE.dtypes,
+    probes = make_ranges(
         [np.array([3]), any_value[0]],
         [np.array([END]), any_value[1]],
         negated=[False, False],
@@ -136,7 +135,7 @@ def test_records_reach_the_greatest_integer() -> None:
 
 def test_their_size_and_their_cost_do_not_grow_with_the_matches() -> None:
     subwindow = Subwindow(
-        SubwindowShape(dtypes=("int64",), capacity=4096, partitions=64, sigma=1.25),
+        SubwindowShape(predicates=1, capacity=4096, partitions=64, sigma=1.25),
         "bi_sort",
         first=0,
     )
@@ -144,7 +143,7 @@ def test_their_size_and_their_cost_do_not_grow_with_the_matches() -> None:
     low = np.arange(0, 2048, 8)
     sizes, costs = [], []
     for width in (1, 2000):
-        probes = encode_probes(("int64",), [low], [low + width - 1], negated=[False])
+        probes = make_ranges([low], [low + width - 1])
         records, work = subwindow.bi_sort.find_records(probes)
         assert records.lengths == width * len(low)
         sizes.append(records.nbytes)

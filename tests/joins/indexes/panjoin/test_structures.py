@@ -17,10 +17,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from joins.indexes.index import encode, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape, probe_subwindows
 from joins.indexes.panjoin.wib_tree import WibTree
-from tests.joins.indexes.panjoin.plain import assert_found, encode_probes, fits, insert_in_order
+from tests.joins.indexes.panjoin.plain import assert_found, fits, insert_in_order
 
 BOUNDS = np.iinfo(np.int64)
 EDGES = [np.iinfo(np.int32).min, np.iinfo(np.int32).max, BOUNDS.max - 1]
@@ -30,10 +31,12 @@ INTS = (
     | st.sampled_from([BOUNDS.min, BOUNDS.max])
     | st.builds(lambda edge, by: int(edge) + by, st.sampled_from(EDGES), st.integers(-1, 1))
 )
-FLOATS = st.sampled_from(
-    [0.0, -0.0, 0.1, 0.30000000000000004, -2.5, 1e300, 5e-324, np.inf, -np.inf, np.nan]
-) | st.integers(-40, 40).map(lambda i: i / 10)
-VALUES = {"int64": INTS, "float64": FLOATS}
+_FLOATS = [0.0, 0.1, 0.30000000000000004, -2.5, 1e300, 5e-324, np.inf, -np.inf]
+CODES_OF_FLOATS = st.sampled_from(encode(np.array(_FLOATS)).tolist()) | st.integers(-40, 40).map(
+    lambda i: int(encode(np.array([i / 10]))[0])
+)
+CODES = {"int64": INTS | CODES_OF_FLOATS, "float64": CODES_OF_FLOATS}
+"""By the dtype in which a RaP-Table interpolates, codes that it may meet."""
 
 
 class Life(RuleBasedStateMachine):
@@ -48,11 +51,14 @@ class Life(RuleBasedStateMachine):
         partitions = data.draw(st.integers(1, capacity))
         sigma = data.draw(st.sampled_from([1.01, 1.25, 2.0]))
         self.shape = SubwindowShape(
-            dtypes=(self.dtype, "float64"), capacity=capacity, partitions=partitions, sigma=sigma
+            predicates=2,
+            capacity=capacity,
+            partitions=partitions,
+            sigma=sigma,
+            dtype=self.dtype,
         )
         self.chain: list[Subwindow] = []
-        self.keys = np.empty(0, self.dtype)
-        self.others = np.empty(0, np.float64)
+        self.keys, self.others = np.empty((2, 0), np.int64)
         self.begin_subwindow(self.first)
 
     def begin_subwindow(self, first: int) -> None:
@@ -75,16 +81,10 @@ class Life(RuleBasedStateMachine):
             self.chain[-1].seal()
             self.begin_subwindow(self.chain[-1].stop)  # with splitters adjusted, if it has any
         room = min(40, self.shape.capacity - len(self.chain[-1]))
-        keys = np.array(
-            data.draw(st.lists(VALUES[self.dtype], min_size=1, max_size=room)), self.dtype
-        )
-        if self.dtype == "float64":
-            keys = keys[np.argsort(np.isnan(keys), kind="stable")]
+        keys = np.array(data.draw(st.lists(CODES[self.dtype], min_size=1, max_size=room)))
         if data.draw(st.booleans()):
             keys = np.sort(keys)  # values that rise with time
-        others = np.array(
-            data.draw(st.lists(FLOATS, min_size=len(keys), max_size=len(keys))), np.float64
-        )
+        others = np.array(data.draw(st.lists(INTS, min_size=len(keys), max_size=len(keys))))
         insert_in_order(self.chain[-1], [keys, others])
         self.keys = np.concatenate([self.keys, keys])
         self.others = np.concatenate([self.others, others])
@@ -93,22 +93,17 @@ class Life(RuleBasedStateMachine):
         data=st.data(), negated=st.tuples(st.booleans(), st.booleans()), threads=st.integers(1, 2)
     )
     def probe(self, data: st.DataObject, negated: tuple[bool, bool], threads: int) -> None:
-        value = VALUES[self.dtype]
+        value = CODES[self.dtype]
         position = st.integers(self.first - 5, self.first + len(self.keys) + 5)
         probes = data.draw(
-            st.lists(st.tuples(value, value, FLOATS, FLOATS, position, position), max_size=12)
+            st.lists(st.tuples(value, value, INTS, INTS, position, position), max_size=12)
         )
         if data.draw(st.booleans()):
             probes.sort(key=lambda probe: probe[:2])
-        columns = list(zip(*probes, strict=True)) or [()] * 6
-        dtypes = (self.dtype, self.dtype, "float64", "float64", "int64", "int64")
-        low, high, least, most, start, stop = (
-            np.array(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)
-        )
-        encoded = encode_probes(
-            self.shape.dtypes, [low, least], [high, most], negated=negated, start=start, stop=stop
-        )
-        found = probe_subwindows(self.chain, encoded, enumerate=True, threads=threads)
+        columns = np.array(probes, np.int64).reshape(-1, 6).T
+        low, high, least, most, start, stop = (np.ascontiguousarray(column) for column in columns)
+        ranges = make_ranges([low, least], [high, most], negated=negated, start=start, stop=stop)
+        found = probe_subwindows(self.chain, ranges, enumerate=True, threads=threads)
         positions = self.first + np.arange(len(self.keys))
         oldest = self.chain[0].first
         expected = [
@@ -164,7 +159,7 @@ def test_the_table_suffices_and_the_answer_is_right_for_any_order_of_values(
         "rising": np.arange(count),
         "descending beside a frequent": np.where(rng.random(count) < 0.5, 0, -np.arange(count)),
     }[pattern].astype(np.int64)
-    shape = SubwindowShape(dtypes=("int64",), capacity=count, partitions=60, sigma=1.05)
+    shape = SubwindowShape(predicates=1, capacity=count, partitions=60, sigma=1.05)
     subwindow = Subwindow(shape, kind, first=0, splitters=np.arange(59) * 17)
     for begin in range(0, count, 100):
         insert_in_order(subwindow, [keys[begin : begin + 100]])
@@ -172,7 +167,7 @@ def test_the_table_suffices_and_the_answer_is_right_for_any_order_of_values(
     assert llat is None or llat.used[0] <= 120
     low = np.sort(rng.integers(-count, 10_000, 600))
     high = low + rng.integers(0, 500, 600)
-    found = probe_subwindows([subwindow], encode_probes(("int64",), [low], [high], negated=[False]))
+    found = probe_subwindows([subwindow], make_ranges([low], [high]))
     ordered = np.sort(keys)
     expected = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
     assert (found.count == expected).all()
@@ -181,14 +176,12 @@ def test_the_table_suffices_and_the_answer_is_right_for_any_order_of_values(
 @pytest.mark.parametrize("kind", list(STRUCTURES))
 def test_threads_change_neither_the_answer_nor_the_work(kind: Any) -> None:
     rng, probes = np.random.default_rng(5), 25_000
-    shape = SubwindowShape(dtypes=("int64",), capacity=5_000, partitions=100, sigma=1.25)
+    shape = SubwindowShape(predicates=1, capacity=5_000, partitions=100, sigma=1.25)
     chain = [Subwindow(shape, kind, first=first) for first in (0, 5_000)]
     for subwindow in chain:
         insert_in_order(subwindow, [rng.integers(0, 20_000, 5_000)])
     low = np.sort(rng.integers(0, 20_000, probes))
-    asked = encode_probes(
-        ("int64",), [low], [low + 7], negated=[False], start=np.arange(probes) // 3, stop=None
-    )
+    asked = make_ranges([low], [low + 7], negated=[False], start=np.arange(probes) // 3)
     alone = probe_subwindows(chain, asked, enumerate=True)
     for threads in (2, 5):
         shared = probe_subwindows(chain, asked, enumerate=True, threads=threads)
@@ -212,7 +205,7 @@ def test_threads_change_neither_the_answer_nor_the_work(kind: Any) -> None:
 def test_a_batch_that_is_not_the_next_one_is_refused(
     keys: list[int], positions: list[int], message: str
 ) -> None:
-    shape = SubwindowShape(dtypes=("int64",), capacity=3, partitions=1, sigma=1.25)
+    shape = SubwindowShape(predicates=1, capacity=3, partitions=1, sigma=1.25)
     subwindow = Subwindow(shape, "bi_sort", first=0)
     with pytest.raises(ValueError, match=message):
         subwindow.insert([np.array(keys)], np.array(positions))
@@ -228,6 +221,6 @@ def test_a_batch_that_is_not_the_next_one_is_refused(
     ],
 )
 def test_a_shape_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
-    shape: dict[str, Any] = {"dtypes": ("int64",), "capacity": 8, "partitions": 2, "sigma": 1.25}
+    shape: dict[str, Any] = {"predicates": 1, "capacity": 8, "partitions": 2, "sigma": 1.25}
     with pytest.raises(ValueError, match=message):
         SubwindowShape(**shape | changes)

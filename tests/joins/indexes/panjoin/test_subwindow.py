@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joins.indexes.index import encode, make_ranges
 from joins.indexes.panjoin.lookup import BLOCK
 from joins.indexes.panjoin.subwindow import OutOfOrderSubwindow, SubwindowShape, in_threads
-from tests.joins.indexes.panjoin.plain import encode_probes
 
-SHAPE = SubwindowShape(dtypes=("float64", "int64"), capacity=64, partitions=4, sigma=1.25)
+SHAPE = SubwindowShape(predicates=2, capacity=64, partitions=4, sigma=1.25, dtype="float64")
 IDS = np.array([7, 3, 9, 30, 12, 5, 40, 8])
 TS = 10 * IDS
-VALUES = np.array([0.5, 0.1, 0.4, 0.3, np.nan, 0.2, 0.6, -0.0])
+KEYS = encode(np.array([0.5, 0.1, 0.4, 0.3, np.inf, 0.2, 0.6, -0.0]))
 OTHERS = np.array([1, 2, 3, 4, 5, 6, 7, 8])
 
 
@@ -30,20 +30,16 @@ def filled(kind: Any, late: np.ndarray, batches: int = 2) -> OutOfOrderSubwindow
             (True, subwindow.insert_late),
         ):
             mine = rows[late[rows] == is_late]
-            mine = mine[np.argsort(VALUES[mine])]
+            mine = mine[np.argsort(KEYS[mine])]
             if len(mine):
-                store([VALUES[mine], OTHERS[mine]], IDS[mine], TS[mine])
+                store([KEYS[mine], OTHERS[mine]], IDS[mine], TS[mine])
     return subwindow
 
 
 def found(subwindow: OutOfOrderSubwindow) -> list[tuple[int, int, int, bool]]:
     """Probe for 0 to 0.4 of any time, and for anything at times 70 to 99; others up to 7."""
-    probes = encode_probes(
-        SHAPE.dtypes,
-        [np.array([0.0, -1.0]), np.array([0, 0])],
-        [np.array([0.4, 1.0]), np.array([7, 7])],
-        negated=[False, False],
-    )
+    low, high = encode(np.array([0.0, -1.0])), encode(np.array([0.4, 1.0]))
+    probes = make_ranges([low, np.array([0, 0])], [high, np.array([7, 7])])
     candidates, _ = subwindow.find_candidates(probes, np.array([0, 70]), np.array([1_000, 100]), 1)
     pairs = [row for part in candidates for row in zip(*(c.tolist() for c in part), strict=True)]
     # Whoever looks into a structure or a buffer has all of its times to ask for still.
@@ -65,12 +61,8 @@ def test_structure_and_buffer_find_the_same(kind: str, late: list[int]) -> None:
 
 def test_what_no_window_reaches_is_not_looked_into() -> None:
     subwindow = filled("rap_table", np.isin(np.arange(len(IDS)), [1]))
-    probes = encode_probes(
-        SHAPE.dtypes,
-        [np.array([0.0]), np.array([0])],
-        [np.array([1.0]), np.array([9])],
-        negated=[False, False],
-    )
+    low, high = encode(np.array([0.0])), encode(np.array([1.0]))
+    probes = make_ranges([low, np.array([0])], [high, np.array([9])])
     only_buffer, near = subwindow.find_candidates(probes, np.array([0]), np.array([40]), 1)
     everything, far = subwindow.find_candidates(probes, np.array([0]), np.array([1_000]), 1)
     assert [part.id.tolist() for part in only_buffer] == [[3]]

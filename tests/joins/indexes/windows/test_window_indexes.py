@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from joins import matches
 from joins.hashing import mix, partition
-from joins.indexes.index import Ranges
+from joins.indexes.index import encode, make_ranges
 from joins.indexes.structures import WINDOW_INDEXES
 from joins.indexes.windows import window_tree
 from joins.indexes.windows.chain_index import ChainIndex
@@ -20,24 +20,21 @@ from joins.indexes.windows.ie_join import IeJoin
 from joins.indexes.windows.nested_loop import NestedLoop
 from joins.indexes.windows.window_tree import WindowTree
 from joins.queries.conditions import COMPARISONS, Condition
+from tests.joins.codes import GREATEST, LEAST, draw_codes
 
 OPTIONS = {"chain_index": {"length": 7}}
 EVERY_INDEX = pytest.mark.parametrize("name", WINDOW_INDEXES)
 
-_SMALL: dict[str, list[float]] = {
-    "int64": [-(2**63), -3, -1, 0, 1, 2, 2**63 - 1],
-    "float64": [-np.inf, -1e300, -1.5, -5e-324, -0.0, 0.0, 5e-324, 0.1, 2.0, np.inf],
-}
+
+def condition(operator):
+    return Condition(
+        probe_field="a", stored_field="a", operator=COMPARISONS[operator], dtype="int64"
+    )
 
 
-def condition(dtype, operator="<"):
-    return Condition(probe_field="a", stored_field="a", operator=COMPARISONS[operator], dtype=dtype)
-
-
-def make(name, dtypes, **options):
+def make(name, predicates, **options):
     """Return an index; the hash table's first predicate is an equality."""
-    operators = ["=", *["<"] * (len(dtypes) - 1)]
-    conditions = [condition(*each) for each in zip(dtypes, operators, strict=True)]
+    conditions = [condition(operator) for operator in ("=", *"<" * (predicates - 1))]
     return WINDOW_INDEXES[name](conditions, **{**OPTIONS.get(name, {}), **options})
 
 
@@ -64,25 +61,28 @@ def assert_found(found, expected):
 
 @dataclass
 class Values:
-    """Draws keys of a dtype: few, extreme, and dense with ties; or many."""
+    """Draws codes: few, extreme, and dense with ties; or many, close together or far apart."""
 
     rng: np.random.Generator
     many: bool
+    wide: bool
 
-    def column(self, dtype, n):
-        if self.many:
-            return self.rng.integers(-500, 500, n).astype(dtype)
-        return self.rng.choice(np.array(_SMALL[dtype], dtype), n)
+    def column(self, n):
+        if not self.many:
+            return draw_codes(self.rng, n)
+        whole = self.rng.integers(-500, 500, n)
+        return encode(whole.astype(float)) if self.wide else whole
 
 
 @EVERY_INDEX
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
-    dtypes=st.lists(st.sampled_from(["int64", "float64"]), min_size=1, max_size=3),
+    predicates=st.integers(1, 3),
     flags=st.tuples(*[st.booleans()] * 3),
     one_sided=st.booleans(),
     many=st.booleans(),
+    wide=st.booleans(),
     step=st.sampled_from([1, 3]),
     first=st.sampled_from([0, 2**62]),
     batches=st.lists(
@@ -92,25 +92,25 @@ class Values:
     enumerate_=st.booleans(),
 )
 def test_probes_find_what_brute_force_finds(
-    name, seed, dtypes, flags, one_sided, many, step, first, batches, window, enumerate_
+    name, seed, predicates, flags, one_sided, many, wide, step, first, batches, window, enumerate_
 ):
     """Over batches stored, probed and expired in turns, and restored from snapshots in between."""
     rng = np.random.default_rng(seed)
-    values = Values(rng, many)
-    index = make(name, dtypes)
-    negated = [False if name == "hash" and i == 0 else flags[i] for i in range(len(dtypes))]
-    columns = [np.empty(0, dtype) for dtype in dtypes]
+    values = Values(rng, many, wide)
+    index = make(name, predicates)
+    negated = [False if name == "hash" and i == 0 else flags[i] for i in range(predicates)]
+    columns = list(np.empty((predicates, 0), np.int64))
     positions = np.empty(0, np.int64)
     horizon = first
     for tuples, probes, is_restored in batches:
         begin = int(positions[-1]) + 1 if len(positions) else first
         fresh = begin + int(rng.integers(0, 4)) + step * np.arange(tuples)
-        added = [values.column(dtype, tuples) for dtype in dtypes]
+        added = [values.column(tuples) for _ in columns]
         index.insert(added, fresh)
         positions = np.concatenate([positions, fresh])
         columns = [np.concatenate(pair) for pair in zip(columns, added, strict=True)]
 
-        low, high = zip(*(ends(values, dtype, probes, one_sided) for dtype in dtypes), strict=True)
+        low, high = zip(*(ends(values, probes, one_sided) for _ in columns), strict=True)
         if name == "hash":
             low, high = ((low[0], *low[1:]), (points(rng, low[0], high[0]), *high[1:]))
         last = int(positions[-1]) if len(positions) else first
@@ -118,7 +118,7 @@ def test_probes_find_what_brute_force_finds(
         stop = np.where(rng.random(probes) < 0.3, 2**63 - 1, stop)
         if horizon == first:
             start = np.where(rng.random(probes) < 0.3, -(2**63), start)
-        ranges = Ranges(low, high, negated, start, stop)
+        ranges = make_ranges(low, high, negated=negated, start=start, stop=stop)
         found = index.probe(ranges, enumerate=enumerate_)
         assert_found(found, brute_force(columns, positions, *ranges))
         assert (found.match_id is not None) == enumerate_
@@ -134,15 +134,14 @@ def test_probes_find_what_brute_force_finds(
             assert len(index) == np.sum(positions >= horizon)
 
 
-def ends(values, dtype, probes, one_sided):
+def ends(values, probes, one_sided):
     """Return ranges of every kind: one-sided or not, of one value, and empty."""
-    low, high = values.column(dtype, probes), values.column(dtype, probes)
+    low, high = values.column(probes), values.column(probes)
     if one_sided:
-        least, most = _SMALL[dtype][0], _SMALL[dtype][-1]
         if values.rng.random() < 0.5:
-            high = np.full_like(high, most)
+            high = np.full_like(high, GREATEST)
         else:
-            low = np.full_like(low, least)
+            low = np.full_like(low, LEAST)
         return low, high
     kind = values.rng.random(probes)
     return np.where(kind < 0.7, np.minimum(low, high), low), np.where(
@@ -157,15 +156,15 @@ def points(rng, low, high):
 
 @EVERY_INDEX
 def test_an_index_without_tuples_and_probes_without_rows(name):
-    dtypes = ["float64", "int64"]
-    index = make(name, dtypes)
-    one = [np.array([1], dtype) for dtype in dtypes]
-    none = [np.empty(0, dtype) for dtype in dtypes]
+    index = make(name, 2)
+    one, none = list(np.ones((2, 1), np.int64)), list(np.empty((2, 0), np.int64))
     everything = (np.array([-(2**63)]), np.array([2**63 - 1]))
     nothing = (np.empty(0, np.int64), np.empty(0, np.int64))
 
     def probe(low, high, window):
-        return index.probe(Ranges(low, high, [False, True], *window), enumerate=True)
+        start, stop = window
+        ranges = make_ranges(low, high, negated=[False, True], start=start, stop=stop)
+        return index.probe(ranges, enumerate=True)
 
     assert_found(probe(one, one, everything), [np.empty(0, np.int64)])
     index.insert(none, np.empty(0, np.int64))
@@ -179,13 +178,13 @@ def test_an_index_without_tuples_and_probes_without_rows(name):
 @EVERY_INDEX
 def test_buffers_and_bit_arrays_of_the_least_size_give_the_same_list(name, monkeypatch):
     rng = np.random.default_rng(3)
-    index = make(name, ["int64", "float64"])
-    columns = [rng.integers(0, 5, 300), rng.integers(0, 5, 300).astype(float)]
+    index = make(name, 2)
+    columns = list(rng.integers(0, 5, (2, 300)))
     index.insert(columns, np.arange(300))
-    low = [rng.integers(0, 5, 40), rng.integers(0, 3, 40).astype(float)]
+    low = [rng.integers(0, 5, 40), rng.integers(0, 3, 40)]
     high = [low[0], low[1] + 1]
-    window = (rng.integers(0, 100, 40), rng.integers(100, 310, 40))
-    ranges = Ranges(low, high, [False, False], *window)
+    start, stop = rng.integers(0, 100, 40), rng.integers(100, 310, 40)
+    ranges = make_ranges(low, high, start=start, stop=stop)
     whole = index.probe(ranges, enumerate=True)
     assert whole.match_id.size > 300
     monkeypatch.setattr(matches, "_LARGEST_CHUNK", 1)
@@ -198,11 +197,12 @@ def test_buffers_and_bit_arrays_of_the_least_size_give_the_same_list(name, monke
 @EVERY_INDEX
 def test_memory_follows_the_window_however_long_the_stream(name):
     rng = np.random.default_rng(5)
-    index = make(name, ["int64", "float64"], **({"length": 100} if name == "chain_index" else {}))
+    index = make(name, 2, **({"length": 100} if name == "chain_index" else {}))
     most = 0
     for position in range(0, 15_000, 100):
         index.insert(
-            [rng.integers(0, 9, 100), rng.random(100)], np.arange(position, position + 100)
+            [rng.integers(0, 9, 100), encode(rng.random(100))],
+            np.arange(position, position + 100),
         )
         index.expire(position - 900)
         if position == 3_000:
@@ -213,14 +213,14 @@ def test_memory_follows_the_window_however_long_the_stream(name):
 
 @EVERY_INDEX
 def test_a_snapshot_is_not_changed_by_what_comes_later(name):
-    index = make(name, ["int64"])
+    index = make(name, 1)
     index.insert([np.arange(20)], np.arange(20))
     snapshot = index.snapshot()
     index.expire(11)
     index.insert([np.arange(100)], np.arange(20, 120))
     before = type(index).from_snapshot(snapshot)
     values = np.arange(20)
-    ranges = Ranges([values], [values], [False], np.zeros(20, np.int64), np.full(20, 200))
+    ranges = make_ranges([values], [values], stop=np.full(20, 200))
     found = before.probe(ranges, enumerate=True)
     assert found.match_id.tolist() == list(range(20))
     assert len(before) == 20
@@ -230,19 +230,26 @@ def test_a_snapshot_is_not_changed_by_what_comes_later(name):
 @pytest.mark.parametrize(
     ("columns", "positions", "text"),
     [
-        ([[1.0, np.nan], [1, 2]], [5, 6], "column 0: row 1 is NaN"),
-        ([[1.0, 2.0]], [5, 6], "columns: 1 given for 2 predicates"),
-        ([[1.0, 2.0], [1, 2]], [6, 6], "positions: 6 comes after 6"),
-        ([[1.0, 2.0], [1, 2]], [4, 5], "positions: 4 comes after 4"),
-        ([[1.0], [1, 2]], [5, 6], "column 0: shape"),
+        ([[1.0, 2.0], [1, 2]], [5, 6], "column 0: dtype is float64, expected int64"),
+        ([[1, 2]], [5, 6], "columns: 1 given for 2 predicates"),
+        ([[1, 2], [1, 2]], [6, 6], "positions: 6 comes after 6"),
+        ([[1, 2], [1, 2]], [4, 5], "positions: 4 comes after 4"),
+        ([[1], [1, 2]], [5, 6], "column 0: shape"),
     ],
 )
 def test_what_is_not_a_batch_of_tuples_is_refused(name, columns, positions, text):
-    index = make(name, ["float64", "int64"])
-    index.insert([np.array([1.0]), np.array([1])], np.array([4]))
-    with pytest.raises(ValueError, match=text):
+    index = make(name, 2)
+    index.insert([np.array([1]), np.array([1])], np.array([4]))
+    with pytest.raises((TypeError, ValueError), match=text):
         index.insert([np.array(values) for values in columns], np.array(positions))
     assert len(index) == 1
+
+
+@EVERY_INDEX
+def test_ranges_of_another_number_of_predicates_are_refused(name):
+    bounds = [np.array([1])]
+    with pytest.raises(ValueError, match="ranges: 1 given for 2 predicates"):
+        make(name, 2).probe(make_ranges(bounds, bounds))
 
 
 def test_work_is_what_each_structure_does():
@@ -253,37 +260,36 @@ def test_work_is_what_each_structure_does():
 
     def work(index, low=low, high=high):
         inserted = index.insert([keys, keys], np.arange(n))
-        ranges = Ranges(low, high, [False, False], np.array([0]), np.array([n]))
+        ranges = make_ranges(low, high, start=np.array([0]), stop=np.array([n]))
         return inserted, index.probe(ranges).work
 
-    dtypes = ["int64", "int64"]
     searched = 2 * 11  # both ends of the window
-    inserted, probed = work(NestedLoop(dtypes))
+    inserted, probed = work(NestedLoop(2))
     assert (inserted.inserts, inserted.comparisons) == (n, 0)
     assert probed.comparisons - searched in range(n + 100 - 4, n + 101)
 
-    inserted, probed = work(WindowTree(dtypes))
+    inserted, probed = work(WindowTree(2))
     assert inserted.inserts == 2 * n
     assert probed.bits >= 2 * 100 + n // 64
     assert probed.comparisons < n
 
-    inserted, chained = work(ChainIndex(dtypes, length=64))
+    inserted, chained = work(ChainIndex(2, length=64))
     assert inserted.inserts == 2 * n
     assert chained.comparisons > probed.comparisons
 
-    inserted, probed = work(IeJoin(dtypes))
+    inserted, probed = work(IeJoin(2))
     assert inserted.inserts == n
     assert probed.moves >= 4 * n
     assert probed.comparisons >= 2 * n * 10
     assert probed.bits >= 200
 
-    inserted, probed = work(HashIndex(dtypes, equal=[True, False]), high=low)
+    inserted, probed = work(HashIndex([True, False]), high=low)
     assert inserted.inserts == n
     assert probed.comparisons - searched <= 10
 
 
 def test_a_chain_drops_whole_sub_indexes():
-    index = ChainIndex(["int64"], length=10)
+    index = ChainIndex(1, length=10)
     index.insert([np.arange(35)], np.arange(0, 70, 2))
     index.expire(18)
     assert len(index) == 35
@@ -296,31 +302,31 @@ def test_a_chain_drops_whole_sub_indexes():
 def test_a_hash_table_spreads_the_keys_of_one_of_many_pes():
     keys = np.arange(400_000)
     keys = keys[partition(keys, 64) == 5]
-    index = HashIndex(["int64"], equal=[True])
+    index = HashIndex([True])
     index.insert([keys], np.arange(len(keys)))
     ends = np.zeros(len(keys), np.int64)
-    found = index.probe(Ranges([keys], [keys], [False], ends, ends + len(keys)))
+    found = index.probe(make_ranges([keys], [keys], start=ends, stop=ends + len(keys)))
     assert (found.count == 1).all()
     tests_a_probe = found.work.comparisons / len(keys) - 2 * np.log2(len(keys))
     assert tests_a_probe < 4
 
 
-@pytest.mark.parametrize("equal", [[False, False], [True], [True, False, True]])
-def test_a_hash_table_needs_an_equality_and_a_flag_for_each_predicate(equal):
-    with pytest.raises(ValueError, match="for 2 predicates"):
-        HashIndex(["int64", "int64"], equal=equal)
+@pytest.mark.parametrize("equal", [[], [False, False]])
+def test_a_hash_table_needs_an_equality(equal):
+    with pytest.raises(ValueError, match="needs an equality"):
+        HashIndex(equal)
 
 
 @pytest.mark.parametrize(
     ("high", "negated", "text"), [(4, False, "range in row 0"), (3, True, "is negated")]
 )
 def test_a_hash_table_refuses_what_is_no_equality(high, negated, text):
-    index = HashIndex(["int64"], equal=[True])
-    bound, zero = np.array([3]), np.array([0])
+    index = HashIndex([True])
+    bound = np.array([3])
     with pytest.raises(ValueError, match=f"predicate 0 .*{text}"):
-        index.probe(Ranges([bound], [np.array([high])], [negated], zero, zero))
+        index.probe(make_ranges([bound], [np.array([high])], negated=[negated]))
 
 
 def test_a_sub_index_holds_a_tuple_at_least():
     with pytest.raises(ValueError, match="length is 0"):
-        ChainIndex(["int64"], length=0)
+        ChainIndex(1, length=0)
