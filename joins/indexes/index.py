@@ -129,14 +129,28 @@ def make_ranges(
     Without *negated* no predicate is, and without *start* or *stop* that side of the window is
     open. Raise :exc:`ValueError` or :exc:`TypeError` naming the column that does not fit.
     """
-    predicates, m = len(low), len(low[0])
-    flags = [False] * predicates if negated is None else negated
-    check_predicates(predicates, high=high, negated=flags)
-    least, most = np.empty((2, predicates, m), np.int64)
-    for i in range(predicates):
-        least[i] = column(low[i], np.int64, f"low of predicate {i}", m)
-        most[i] = column(high[i], np.int64, f"high of predicate {i}", m)
-    return Ranges(least, most, np.array(flags, np.bool_), *window_columns(start, stop, m))
+    m = len(low[0]) if len(low) else 0
+    flags = [False] * len(low) if negated is None else negated
+    check_predicates(len(low), high=high, negated=flags)
+    return Ranges(
+        _rows_of(low, "low", m),
+        _rows_of(high, "high", m),
+        np.array(flags, np.bool_),
+        *window_columns(start, stop, m),
+    )
+
+
+def _rows_of(columns: Sequence[np.ndarray] | np.ndarray, what: str, length: int) -> np.ndarray:
+    """Return int64 columns of *length* as the rows of a matrix; a single one is not copied."""
+    rows = [
+        column(codes, np.int64, f"{what} of predicate {i}", length)
+        for i, codes in enumerate(columns)
+    ]
+    return (
+        rows[0][np.newaxis]
+        if len(rows) == 1
+        else np.array(rows, np.int64).reshape(len(rows), length)
+    )
 
 
 def ranges_for(
@@ -149,12 +163,14 @@ def ranges_for(
 
     A probe with a NaN has an empty range. Windows are those of `make_ranges`.
     """
-    m = len(columns[0]) if columns else 0
-    low, high = np.empty((2, len(conditions), m), np.int64)
-    for i, (condition, values) in enumerate(zip(conditions, columns, strict=True)):
-        low[i], high[i] = map(encode, condition.bounds(values))
-    negated = np.array([condition.negated for condition in conditions], np.bool_)
-    return Ranges(low, high, negated, *window_columns(start, stop, m))
+    ends = [one.bounds(values) for one, values in zip(conditions, columns, strict=True)]
+    return make_ranges(
+        [encode(least) for least, _ in ends],
+        [encode(most) for _, most in ends],
+        negated=[condition.negated for condition in conditions],
+        start=start,
+        stop=stop,
+    )
 
 
 def stored_codes(

@@ -139,7 +139,7 @@ class RowMaker(Stateful):
             ranges = ranges_for(probing, probe_columns(probing, part), start, stop)
             (low,), (high,), *_ = ranges
             if self.indexed is None:
-                low[:], high[:] = -INF - 1, INF
+                low, high = np.full_like(low, -INF - 1), np.full_like(high, INF)
             (key,) = stored_codes(storing, stored_columns(storing, part))
             side = np.full(len(part), stream)
             columns.append((side, part.id, key, low, high, start, stop))
