@@ -180,12 +180,13 @@ def _received(trace: pa.Table, actors: Iterable[str]) -> dict[str, int]:
 def _transmission(
     trace: pa.Table, busy_s: Mapping[str, float], parts: Parts
 ) -> dict[str, float | None]:
-    actors = list(dict.fromkeys(pe for pes in parts.values() for pe in pes))
-    sender, receiver = (_places(trace[name], actors) for name in ("sender", "receiver"))
+    actors = dict.fromkeys(pe for pes in parts.values() for pe in pes)
+    place = {pe: at for at, pe in enumerate(actors)}
+    sender, receiver = (_places(trace[name], list(place)) for name in ("sender", "receiver"))
     under_way_ns = (trace["arrived_ns"].to_numpy() - trace["sent_ns"].to_numpy()).astype(np.int64)
     shares = {}
     for part, pes in parts.items():
-        sent = np.isin(sender, [actors.index(pe) for pe in pes]) & (sender != receiver)
+        sent = np.isin(sender, [place[pe] for pe in pes]) & (sender != receiver)
         sending_s = float(under_way_ns[sent].sum()) / NS_PER_S
         shares[part] = _ratio(sending_s, sending_s + sum(busy_s[pe] for pe in pes))
     return shares
