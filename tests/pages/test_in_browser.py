@@ -119,9 +119,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "run": runs[0].report(folder / "run.html"),
         "run with a crash": runs[2].report(folder / "crash.html"),
         "runs": js.report(runs[:2], folder / "runs.html"),
-        "comparison": compared.report(folder),
-        "sweep": swept.report(folder),
-        "advice": advice.report(folder),
+        "comparison": compared.report(folder / "compare.html"),
+        "sweep": swept.report(folder / "sweep.html"),
+        "advice": advice.report(folder / "advice.html"),
         "study": study.directory / "study.html",
     }
 
