@@ -460,7 +460,7 @@ def _write_segments(
     bool
         Whether they were in order in the source.
     """
-    bucket = sf.spark_partition_id()
+    bucket = sf.spark_partition_id()  # which partition a row goes to is its bucket's number
     before = np.cumsum([0, *buckets.counts[:-1]]).tolist()
     placed = valid.withColumn(_SOURCE, _source_place())
     if few and not buckets.bounds:

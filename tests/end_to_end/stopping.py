@@ -29,7 +29,7 @@ LIVE = ("--clock", "live", "--set", "recovery={interval = '200 ms'}")
 """Arguments of a live run with recovery."""
 _LONGEST_S, _LOOK_S = 300, 0.02
 _LOOKING = 0.1
-"""Share of a core for looking at processes at most: they need it to get to where they are to be."""
+"""The most of a core that looking takes: the processes that are looked at need it themselves."""
 
 # A shell has its background jobs ignore Ctrl-C, and ``nohup`` what it starts ignore SIGHUP.
 _HEED_SIGNALS = """

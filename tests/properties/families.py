@@ -12,7 +12,7 @@ from topologies.window_join import WindowJoin
 
 _FAMILIES = (HandshakeJoin, WindowJoin, IntervalJoinTopology)
 _LEAST_SHARE = 0.2
-"""What a system alone does with the actors: how it wires them, and which of them it takes."""
+"""Each is still tried by itself: how it wires the actors, and which it takes, is its own."""
 _LEAST = 4
 
 
