@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import Sought
+from joins.indexes.index import GREATEST, LEAST, Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import compare_and_swap, fetch_add, load, move_entries, store
 from joins.machine.memory import LINE, aligned, record
@@ -46,7 +46,6 @@ from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES, NO_WORK, Work, new_
 ROOT = 0
 """The page that is always the root."""
 NONE = -1
-LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 LEVEL, SIZE, RIGHT, HIGH_KEY, HIGH_POSITION, ENTRIES = range(6)
 """A base node: 0 for a leaf, its entries, the page to its right, and the entry before which its own

@@ -29,8 +29,9 @@ from joins.queries.conditions import Condition
 from joins.state import State, storable
 from joins.work import Work
 
-_BOUNDS = np.iinfo(np.int64)
-_WITHOUT_SIGN, _SIGN_BIT = np.int64(_BOUNDS.max), np.int64(63)
+LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+"""The ends of int64: no code is beyond them, and no position."""
+_WITHOUT_SIGN, _SIGN_BIT = np.int64(GREATEST), np.int64(63)
 
 
 def at_least_one(**counts: int | None) -> None:
@@ -62,9 +63,9 @@ def column(values: Any, dtype: Any, what: str, length: int | None = None) -> np.
 def window_columns(start: Any, stop: Any, length: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the positions that each of *length* probes may see; None means no bound."""
     if start is None:
-        start = np.full(length, _BOUNDS.min)
+        start = np.full(length, LEAST)
     if stop is None:
-        stop = np.full(length, _BOUNDS.max)
+        stop = np.full(length, GREATEST)
     return column(start, np.int64, "start", length), column(stop, np.int64, "stop", length)
 
 

@@ -13,8 +13,15 @@ import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Schema
-from joins.indexes.index import column, probe_columns, ranges_for, stored_codes, stored_columns
-from joins.indexes.pim_tree.forest import INF
+from joins.indexes.index import (
+    GREATEST,
+    LEAST,
+    column,
+    probe_columns,
+    ranges_for,
+    stored_codes,
+    stored_columns,
+)
 from joins.machine.compiling import inlined
 from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import WindowBounds
@@ -139,7 +146,7 @@ class RowMaker(Stateful):
             ranges = ranges_for(probing, probe_columns(probing, part), start, stop)
             (low,), (high,), *_ = ranges
             if self.indexed is None:
-                low, high = np.full_like(low, -INF - 1), np.full_like(high, INF)
+                low, high = np.full_like(low, LEAST), np.full_like(high, GREATEST)
             (key,) = stored_codes(storing, stored_columns(storing, part))
             side = np.full(len(part), stream)
             columns.append((side, part.id, key, low, high, start, stop))

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import Sought
+from joins.indexes.index import GREATEST, Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry
 from joins.machine.lanes import LANES, lanes_less
@@ -42,7 +42,6 @@ STEP = np.dtype([("node", "i8"), ("slot", "i8")])
 
 FIRST_LEAF = 0  # Merging always empties the right neighbour, so the first leaf never moves.
 NONE = -1
-GREATEST = np.iinfo(np.int64).max
 _NARROW = 2 * LANES  # Nodes of so many entries are compared whole, whatever is in use.
 _LINE_ENTRIES = 8  # Eight-byte entries in a cache line of 64 bytes.
 _LEVELS_MAX = 32  # A node has at least four children, so no tree that fits in memory is higher.

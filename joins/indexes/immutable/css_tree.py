@@ -49,6 +49,7 @@ from joins.indexes.immutable.segment import (
     stretch_of,
     window_in,
 )
+from joins.indexes.index import GREATEST
 from joins.indexes.range_search import Brackets
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned
@@ -67,7 +68,6 @@ _STRETCHES = np.uint64(4)
 _ROW_WORDS_MAX = 1 << 16  # Words of bit arrays filled at a time, per predicate: half a megabyte.
 
 _EMPTY = -1
-_GREATEST = np.iinfo(np.int64).max
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: neighbouring ids go far apart.
 
 
@@ -118,7 +118,7 @@ def build_css_tree(keys: np.ndarray) -> CssNodes:
 
 def _cut_level(largest: np.ndarray, nodes: int) -> np.ndarray:
     """Return the separators of a level's *nodes*, given the largest key below every full child."""
-    slots = np.full(nodes * FANOUT, _GREATEST)
+    slots = np.full(nodes * FANOUT, GREATEST)
     slots[: len(largest)] = largest
     return slots.reshape(nodes, FANOUT)[:, :NODE_KEYS]
 

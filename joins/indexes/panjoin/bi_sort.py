@@ -24,14 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.index import Ranges
-from joins.indexes.panjoin.lookup import (
-    BLOCK,
-    GREATEST_CODE,
-    Lookup,
-    match_places,
-    sees_nothing,
-)
+from joins.indexes.index import GREATEST, Ranges
+from joins.indexes.panjoin.lookup import BLOCK, Lookup, match_places, sees_nothing
 from joins.indexes.sorted_array import (
     AT_ONCE,
     SortedRun,
@@ -399,7 +393,7 @@ def _find_ends(
         if ranges.low[0, row] > high:
             spans.main_begin[column] = spans.main_end[column] = 0
             spans.buffer_begin[column] = spans.buffer_end[column] = 0
-        elif high == GREATEST_CODE:
+        elif high == GREATEST:
             spans.main_end[column], spans.buffer_end[column] = main.size, buffer.size
         else:
             past = high + 1
@@ -448,7 +442,7 @@ def _search(
 @inlined
 def _first_above(run: SortedRun, place: int, high: int) -> int:
     """Return the first place, from *place* on, with a key above *high*."""
-    if high == GREATEST_CODE:
+    if high == GREATEST:
         return run.size
     target = nearest_key(run.keys, high + 1)
     less = LANES
@@ -479,14 +473,14 @@ def _find_in_main(
         _prefetch_partition(arrays, begins, np.int64(column), count)
         high = ranges.high[0, np.uint64(begin) + column]
         first = nearest_key(main.keys, low[np.uint64(begin) + column])
-        past = nearest_key(main.keys, min(high, GREATEST_CODE - 1) + 1)
+        past = nearest_key(main.keys, min(high, GREATEST - 1) + 1)
         scanned, size, steps = _partition_to_scan(arrays, begins[column], first)
         start = stop = chunk = scanned
         while chunk < scanned + size:
             start += lanes_less(main.keys, 0, chunk, first)
             stop += lanes_less(main.keys, 0, chunk, past)
             chunk += CHUNK
-        if stop == scanned + size or high == GREATEST_CODE:
+        if stop == scanned + size or high == GREATEST:
             stop = _first_above(main, stop, high)
         prefetch_entry(main.places, 0, start)
         prefetch_entry(main.places, 0, max(stop - 1, start))

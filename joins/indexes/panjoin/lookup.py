@@ -24,8 +24,6 @@ BLOCK = 256
 """Probes per block. Searches start afresh at a block, so that the work counted does not depend on
 how blocks are dealt out to threads; and what a block prefetches fits into the first cache."""
 
-GREATEST_CODE = np.int64(0x7FFFFFFFFFFFFFFF)
-
 
 @storable
 class Stored(NamedTuple):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import decode, encode
+from joins.indexes.index import GREATEST, LEAST, decode, encode
 from joins.indexes.panjoin.lookup import (
     BLOCK,
     Lookup,
@@ -260,11 +260,10 @@ class RapTable(Stateful):
         self.llat = new_llat(capacity, partitions, sigma)
         self.llat.used[0] = partitions
         self.llat.follow[: partitions - 1] = np.arange(1, partitions)
-        bounds = np.iinfo(np.int64)
         self.histogram = Histogram(
             np.zeros(partitions, np.int64),
-            np.full(partitions, bounds.max),
-            np.full(partitions, bounds.min),
+            np.full(partitions, GREATEST),
+            np.full(partitions, LEAST),
         )
 
     def __len__(self) -> int:

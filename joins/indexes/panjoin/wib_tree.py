@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.panjoin.lookup import BLOCK, GREATEST_CODE, Lookup
+from joins.indexes.index import GREATEST
+from joins.indexes.panjoin.lookup import BLOCK, Lookup
 from joins.indexes.panjoin.rap_table import (
     NONE,
     Llat,
@@ -349,7 +350,7 @@ def _split_leaf(
     middle = _select(scratch.selected, count, count // 2)
     below = up_to = 0
     least, most = scratch.keys[0], scratch.keys[0]
-    above = int(GREATEST_CODE)
+    above = GREATEST
     for i in range(count):
         key = scratch.keys[i]
         below += key < middle

@@ -11,7 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from joins.indexes.pim_tree.forest import INF, NONE, active_tree, nodes_room, run_slot
+from joins.indexes.index import LEAST
+from joins.indexes.pim_tree.forest import NONE, active_tree, nodes_room, run_slot
 from joins.indexes.pim_tree.forest_index import WIDTH, ForestIndex, merge_runs
 from joins.indexes.pim_tree.mutable_tree import clear_tree
 from joins.work import NO_WORK, Work, new_counters
@@ -101,7 +102,7 @@ class Chain(ForestIndex):
         forest = self.forest
         tree = active_tree(forest, side)
         target = run_slot(forest, side, int(forest.sides[side]["run_count"]))
-        merge_runs(forest, NONE, tree, target, -INF, counters)
+        merge_runs(forest, NONE, tree, target, LEAST, counters)
         forest.sides[side]["run_count"] += 1
         clear_tree(forest, tree, 1, 0)
         return Work.from_counters(counters)

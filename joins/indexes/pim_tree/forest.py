@@ -6,13 +6,13 @@ rings of slots, so that one set of kernels serves all structures and both sides,
 allocated while tuples flow. Keys are codes (`joins.indexes.index`).
 
 An immutable tree (a CSS-tree) is a sorted column and its inner nodes, breadth first, root first.
-Slot i of a node holds the greatest key below its child i, and INF for the last child of a level and
-beyond, so a search counts the smaller slots of a node and never leaves the tree.
+Slot i of a node holds the greatest key below its child i, and `GREATEST` for the last child of a
+level and beyond, so a search counts the smaller slots of a node and never leaves the tree.
 
 A mutable tree is a list of subindexes over ascending ranges of keys, one per node of the immutable
 tree at the insertion depth, or a single one. Each is a B+-tree that is only inserted into. Their
 nodes share a pool; the leaves of all of them form one list. A node is a row: its size, the next
-leaf, keys filled up with INF, and positions or children. Leaf i is the first of subindex i.
+leaf, keys filled up with `GREATEST`, and positions or children. Leaf i is the first of subindex i.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.indexes.index import GREATEST
 from joins.machine.compiling import inlined
 from joins.machine.memory import LINE, aligned, own_lines, record
 from joins.state import storable
 
-INF = np.iinfo(np.int64).max
 NONE = -1
 
 LEVELS_MAX = 32
@@ -161,7 +161,7 @@ def make_forest(
     tree_width: int,
 ) -> Forest:
     """Return arrays with that many slots per side and room per slot; nothing is in them."""
-    # A merge writes one entry beyond what it keeps, and the last leaf is filled up with INF.
+    # A merge writes one entry beyond what it keeps, and the last leaf is filled up with `GREATEST`.
     padded = (-(-run_entries // run_width) + 2) * run_width
     inner_words = max(1, run_width * sum(level_nodes(padded, run_width)))
     # Nodes are copied whole.
@@ -184,7 +184,7 @@ def make_forest(
         sides=aligned((sides,), SIDE),
         slots=Sizes(runs, trees, run_width, tree_nodes, subindexes),
     )
-    forest.run_keys[:, :run_width] = INF
+    forest.run_keys[:, :run_width] = GREATEST
     return forest
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.pim_tree.forest import INF, Forest
+from joins.indexes.index import GREATEST, LEAST
+from joins.indexes.pim_tree.forest import Forest
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import leading_zeros
 from joins.machine.lanes import LANES, LOOKAHEAD, lanes_less, leading_less
@@ -57,7 +58,7 @@ def build_inner(forest: Forest, slot: int, entries: int, counters: np.ndarray) -
     width = forest.slots.run_width
     leaves = max(1, -(-entries // width))
     for i in range(entries, leaves * width):
-        keys[slot, i] = INF
+        keys[slot, i] = GREATEST
     levels, below = 0, leaves
     while below > 1:
         below = -(-below // width)
@@ -79,7 +80,7 @@ def build_inner(forest: Forest, slot: int, entries: int, counters: np.ndarray) -
                 greatest = inner[slot, lower + child * width + width - 1]
             inner[slot, start + child] = greatest
         for child in range(below - 1, nodes * width):
-            inner[slot, start + child] = INF
+            inner[slot, start + child] = GREATEST
         counters[MOVES] += nodes * width
         below = nodes
 
@@ -134,9 +135,9 @@ def place_in_leaf(forest: Forest, slot: int, leaf: int, key: int, counters: np.n
 
 @inlined
 def greatest_key(forest: Forest, slot: int, depth: int, node: int) -> int:
-    """Return the greatest key that goes to *node* at *depth*; INF for the last one."""
+    """Return the greatest key that goes to *node* at *depth*; `GREATEST` for the last one."""
     if depth == 0:
-        return INF
+        return GREATEST
     return forest.run_inner[slot, forest.level_starts[slot, depth - 1] + node]
 
 
@@ -199,7 +200,7 @@ def _scale(forest: Forest, slot: int, node: int) -> tuple[int, int]:
     All that are looked for in the node are greater, but in the first one, where none is less.
     """
     levels = forest.run_levels[slot]
-    below, greatest = -INF - 1, INF
+    below, greatest = LEAST, GREATEST
     above = forest.level_starts[slot, levels - 2] + node
     if levels > 1:
         greatest = forest.run_inner[slot, above]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from joins.indexes.index import GREATEST
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
-    INF,
     KEYS,
     LOCK,
     NEXT,
@@ -48,7 +48,7 @@ def clear_tree(forest: Forest, slot: int, subindexes: int, depth: int) -> None:
         pool[base + i, SIZE] = 0
         pool[base + i, NEXT] = i + 1 if i + 1 < subindexes else NONE
         for at in range(KEYS, KEYS + width):
-            pool[base + i, at] = INF
+            pool[base + i, at] = GREATEST
         forest.subindexes[first + i, LOCK] = 0
         forest.subindexes[first + i, ROOT] = i
         forest.subindexes[first + i, HEIGHT] = 0
@@ -108,9 +108,9 @@ def _split(forest: Forest, slot: int, node: int, height: int, counters: np.ndarr
     move_entries(pool, base + node, at, base + right, KEYS, width - keep)
     move_entries(pool, base + node, at + width, base + right, KEYS + width, width - keep)
     for i in range(width - keep, width):
-        pool[base + right, KEYS + i] = INF
+        pool[base + right, KEYS + i] = GREATEST
     for i in range(keep, width):
-        pool[base + node, KEYS + i] = INF
+        pool[base + node, KEYS + i] = GREATEST
     pool[base + node, SIZE] = keep
     pool[base + right, SIZE] = width - keep
     if height == 0:
@@ -132,7 +132,7 @@ def _split_child(
     last = KEYS + (width >> 1) - 1
     divider = pool[base + child, last]
     if height > 0:
-        pool[base + child, last] = INF
+        pool[base + child, last] = GREATEST
     size = pool[base + parent, SIZE]
     row, gap = base + parent, KEYS + at
     move_entries(pool, row, gap, row, gap + 1, size - 1 - at)
@@ -149,7 +149,7 @@ def _split_root(forest: Forest, slot: int, row: int, counters: np.ndarray) -> No
     width, base = tree_width(forest), first_node(forest, slot)
     root = fetch_add(forest.tree_nodes, slot, 0, 1)
     for i in range(width):
-        pool[base + root, KEYS + i] = INF
+        pool[base + root, KEYS + i] = GREATEST
     pool[base + root, KEYS + width] = forest.subindexes[row, ROOT]
     pool[base + root, SIZE] = 1
     height = forest.subindexes[row, HEIGHT]

@@ -29,7 +29,7 @@ import numpy as np
 
 from joins.bit_array import FIRST_BIT, bits_between, words_for
 from joins.indexes.immutable.order_arrays import offset, permutation
-from joins.indexes.index import Ranges, in_range
+from joins.indexes.index import GREATEST, Ranges, in_range
 from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
@@ -43,8 +43,6 @@ from joins.matches import (
 )
 from joins.state import storable
 from joins.work import BITS, COMPARISONS, NO_WORK, Work
-
-_INT64_MAX = np.iinfo(np.int64).max
 
 
 @storable
@@ -132,7 +130,7 @@ def _one_end(
     predicate bounds nothing. This choice is not charged: IE-Join knows its operators beforehand.
     """
     if probes.negated[predicate] or not len(keys):
-        return keys, np.full(len(probes.start), _INT64_MAX), True
+        return keys, np.full(len(probes.start), GREATEST), True
     low, high = probes.low[predicate], probes.high[predicate]
     by_low, by_high = np.sum(low > keys.min()), np.sum(high < keys.max())
     if by_low > by_high:
@@ -163,7 +161,7 @@ def _argsort(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, Work]:
 
 def _offset_past(bounds: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, Work]:
     """Return for each of sorted *bounds* the place of the first sorted key that is greater."""
-    last = bounds == _INT64_MAX
+    last = bounds == GREATEST
     array, work = offset(np.where(last, bounds, bounds + 1), keys)
     return np.where(last, len(keys), array), work
 

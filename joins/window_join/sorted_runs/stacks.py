@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.indexes.index import GREATEST
 from joins.indexes.sorted_array import SortedRun, merge
 from joins.machine.compiling import inlined, kernel, part_of
 from joins.machine.lanes import LANES, choose_lanes, load_lanes, merge_lanes, store_lanes
@@ -35,7 +36,6 @@ represent all beyond."""
 
 HALF = 32
 PLACE = (1 << HALF) - 1
-_GREATEST = 2**63 - 1
 
 
 @storable
@@ -197,7 +197,7 @@ def _finish_run(stacks: Stacks, side: int, run: int) -> None:
     """Fill up a run's last chunks and sample it."""
     begin, end = stacks.begin[side, run], run_end(stacks, side, run)
     for i in range(end, _chunks_end(stacks, side, run)):
-        stacks.words[side, i] = _GREATEST
+        stacks.words[side, i] = GREATEST
         if not is_narrow(stacks):
             stacks.places[side, i] = PLACES_MOST
     for chunk in range(begin >> CHUNK_SHIFT, (end + CHUNK - 1) >> CHUNK_SHIFT):

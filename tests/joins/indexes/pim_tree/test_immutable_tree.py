@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.indexes.pim_tree import immutable_tree
-from joins.indexes.pim_tree.forest import INF, make_forest
+from joins.indexes.pim_tree.forest import make_forest
 from joins.indexes.pim_tree.immutable_tree import build_coarse, build_inner, greatest_key, nodes_at
 from joins.work import new_counters
+from tests.joins.codes import GREATEST, LEAST
 from tests.joins.in_kernel import in_kernel
 
 descend = in_kernel(immutable_tree.descend)
@@ -48,8 +49,8 @@ def tree_of(keys, width):
 def test_searching_from_any_depth_finds_the_first_place(seed, n, spread, width, depth):
     rng = np.random.default_rng(seed)
     keys = rng.integers(-spread, spread + 1, n)
-    keys[rng.random(n) < 0.02] = INF
-    keys[rng.random(n) < 0.02] = -INF - 1
+    keys[rng.random(n) < 0.02] = GREATEST
+    keys[rng.random(n) < 0.02] = LEAST
     keys.sort()
     forest, counters = tree_of(keys, width)
     assert forest.run_length[0] == n
@@ -57,7 +58,7 @@ def test_searching_from_any_depth_finds_the_first_place(seed, n, spread, width, 
     depth, nodes = nodes_at(forest, 0, depth)
     assert depth <= max(0, levels - 1)
     assert nodes == max(1, -(-n // width ** (levels - depth + 1)))
-    probes = np.concatenate([keys, keys + (keys < INF), [-INF - 1, 0, INF]])[:500]
+    probes = np.concatenate([keys, keys + (keys < GREATEST), [LEAST, 0, GREATEST]])[:500]
     for probe in probes.tolist():
         node = descend(forest, 0, 0, 0, depth, probe, counters)
         assert 0 <= node < nodes
@@ -79,12 +80,12 @@ def test_a_coarse_copy_leads_to_the_leaf_and_the_place(seed, n, bits, width):
     rng = np.random.default_rng(seed)
     # Some parts of the keys' range are crowded, others empty.
     keys = rng.integers(-(2**bits), 2**bits, n) >> rng.integers(0, bits, n)
-    keys[rng.random(n) < 0.02] = INF
-    keys[rng.random(n) < 0.02] = -INF - 1
+    keys[rng.random(n) < 0.02] = GREATEST
+    keys[rng.random(n) < 0.02] = LEAST
     keys.sort()
     forest, counters = tree_of(keys, width)
     levels = int(forest.run_levels[0])
-    probes = np.concatenate([keys, keys + (keys < INF), [-INF - 1, 0, INF]])
+    probes = np.concatenate([keys, keys + (keys < GREATEST), [LEAST, 0, GREATEST]])
     for probe in rng.permutation(probes)[:300].tolist():
         leaf = descend(forest, 0, 0, 0, levels, probe, counters)
         if levels:

@@ -19,7 +19,6 @@ from joins.indexes.index import encode, make_ranges
 from joins.indexes.pim_tree.b_chain import Chain
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
-    INF,
     KEYS,
     NEXT,
     NONE,
@@ -54,12 +53,12 @@ def assert_well_formed(forest, slot):
             held = row[KEYS : KEYS + size].tolist()
             assert held == sorted(held)
             assert all(low <= key <= high for key in held)
-            assert (row[KEYS + size : KEYS + width] == INF).all()
+            assert (row[KEYS + size : KEYS + width] == GREATEST).all()
             leaves.append(node)
             keys.extend(held)
             return
         assert size >= 2
-        assert (row[KEYS + size - 1 : KEYS + width] == INF).all()
+        assert (row[KEYS + size - 1 : KEYS + width] == GREATEST).all()
         ends = [low, *row[KEYS : KEYS + size - 1].tolist(), high]
         for child in range(size):
             assert ends[child] <= ends[child + 1]
@@ -68,7 +67,7 @@ def assert_well_formed(forest, slot):
     for subindex in range(forest.tree_subindexes[slot]):
         line = forest.subindexes[subindex_row(forest, slot, subindex)]
         before = len(leaves)
-        descend(int(line[ROOT]), int(line[HEIGHT]), -INF - 1, INF)
+        descend(int(line[ROOT]), int(line[HEIGHT]), LEAST, GREATEST)
         assert leaves[before] == subindex
     assert keys == sorted(keys)
     assert len(keys) == forest.tree_entries[slot, 0]
