@@ -13,15 +13,7 @@ import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Schema
-from joins.indexes.index import (
-    GREATEST,
-    LEAST,
-    column,
-    probe_columns,
-    ranges_for,
-    stored_codes,
-    stored_columns,
-)
+from joins.indexes.index import GREATEST, LEAST, column, encode, stored_codes
 from joins.machine.compiling import inlined
 from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import WindowBounds
@@ -142,12 +134,12 @@ class RowMaker(Stateful):
         bounds = self._bounds.advance(arrivals)
         columns = []
         for stream, (part, (start, stop)) in enumerate(zip(parts, bounds, strict=True)):
-            probing, storing = self._sides.probing[stream], self._sides.storing[stream]
-            ranges = ranges_for(probing, probe_columns(probing, part), start, stop)
-            (low,), (high,), *_ = ranges
+            (probing,), (storing,) = self._sides.probing[stream], self._sides.storing[stream]
             if self.indexed is None:
-                low, high = np.full_like(low, LEAST), np.full_like(high, GREATEST)
-            (key,) = stored_codes(storing, stored_columns(storing, part))
+                low, high = np.full(len(part), LEAST), np.full(len(part), GREATEST)
+            else:  # without the checks of `ranges_for`, which cost more than a small batch
+                low, high = map(encode, probing.bounds(part.fields[probing.probe_field]))
+            (key,) = stored_codes([storing], [part.fields[storing.stored_field]])
             side = np.full(len(part), stream)
             columns.append((side, part.id, key, low, high, start, stop))
         order = np.argsort(np.concatenate(arrivals.seq), kind="stable")
