@@ -50,7 +50,7 @@ def run(settings: dict[str, Any], directory: Path) -> Report:
     """Return one run of W1, judged."""
     plan = make_plan(scenario_files.change(scenario_files.load("oij-w1"), settings))
     # The driver joins nothing: it needs no rehearsal.
-    finished = execute(plan, directory, rehearsal=False, undisturbed=True)
+    finished = execute(plan, directory, rehearsal=False, judging="after")
     if not finished.verdict.exact or finished.verdict.produced != PUBLISHED["W1", _ROWS].pairs:
         raise SystemExit("a run did not have the right pairs")
     return finished

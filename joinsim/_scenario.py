@@ -630,16 +630,7 @@ class Scenario:
                 disk = None
                 if every_ns is not None:
                     disk = open_.enter_context(saving(plan, directory, every_ns, replay))
-                report = execute(
-                    plan,
-                    directory,
-                    on_run=line.on_run,
-                    on_rows=line.on_rows,
-                    on_judge=line.on_judge,
-                    on_compile=line.on_compile,
-                    clock=clock,
-                    disk=disk,
-                )
+                report = execute(plan, directory, line=line, clock=clock, disk=disk)
             try:
                 if folder is None:
                     if plan.config.pairs:

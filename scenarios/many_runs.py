@@ -26,7 +26,7 @@ from scenarios.machine import versions
 from scenarios.measures import Parts, record
 from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.report.run_summary import write_run_json
-from scenarios.run import InlineHosting, execute
+from scenarios.run import InlineHosting, Judging, execute
 from scenarios.run_directory import POINTS, TRACE, Recorded, remove
 from scenarios.scenario_files import ConfigError, change
 from scenarios.streams import dictionary_names, prepare_streams
@@ -123,19 +123,17 @@ def run_one_of_many(
     parts: Parts | None = None,
     keep: bool,
     inline_host: InlineHosting = InlineHost,
-    may_differ: bool = False,
+    judging: Judging = "after",
 ) -> RunResult:
     """Run *plan* into *directory* and return what came out, also when it fails.
 
-    *inline_host* and *may_differ* are as for `scenarios.run.execute`. Without *keep* only
-    ``run.json`` stays, and of a failure its traceback.
+    *inline_host* and *judging* are as for `scenarios.run.execute`; by default nothing runs beside
+    it, since the times of actors are compared. Without *keep* only ``run.json`` stays, and of a
+    failure its traceback.
     """
     directory.mkdir(parents=True, exist_ok=True)
     try:
-        # Studies compare the times of actors: nothing else is to run beside them.
-        report = execute(
-            plan, directory, inline_host=inline_host, undisturbed=True, may_differ=may_differ
-        )
+        report = execute(plan, directory, inline_host=inline_host, judging=judging)
         write_run_json(report, replay)
         result = RunResult(
             config=plan.config,

@@ -5,12 +5,12 @@ A rehearsal comes first, in every process (see `scenarios.rehearsal`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from actors.hosting.live.recovery import RecoveringRun
 from actors.hosting.process_host import ProcessHost, peak_bytes
 from actors.hosting.processes import EACH, label_processes
 from actors.hosting.saved_run import SavedRun, SavingHost
-from actors.protocol import Host, Progress, RestartingHost
+from actors.protocol import Host, RestartingHost
 from actors.result_files import Destination, ResultWriter, put_together, receive_piece
 from actors.results import ResultEpochs
 from joins.machine.compiling import on_first_compile
@@ -38,6 +38,7 @@ from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
+from scenarios.terminal.line import NO_LINE, Line
 from scenarios.verdict import Verdict
 from scenarios.verdict.judge import Approximated, judge
 from scenarios.verdict.oracle_check import WORTH_A_THREAD, Expectation
@@ -51,11 +52,13 @@ InlineHosting = Callable[..., InlineHost]
 """The host of actors in this process: `InlineHost` with a clock of its own, or one that watches or
 hardens the run."""
 
-OnRows = Callable[[Sequence[str], np.ndarray], None]
-"""Called with the trace's names and rows, see `netsim.trace.Trace`."""
+Judging = Literal["beside", "after", "from pairs"]
+"""How a run in virtual time is judged.
 
-OnRun = Callable[[Progress, float], None]
-"""Called with how far a run is, and the real seconds since its sources began to send."""
+The oracle works *beside* it; or *after* it, for its real seconds to be compared with others'; or
+after it *from pairs* that it lists at once, where its results may differ from the oracle's: to find
+which do, a second run would list them otherwise.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,16 +93,15 @@ def simulate(
     directory: Path | None,
     *,
     pairs: bool,
-    on_run: OnRun = lambda at, seconds: None,
-    on_rows: OnRows | None = None,
+    line: Line = NO_LINE,
     clock: WallClock | None = None,
     inline_host: InlineHosting = InlineHost,
     disk: SavedRun | None = None,
 ) -> Simulated:
     """Run *plan* once, its trace and results into *directory*; None writes neither.
 
-    *on_rows* is called with the trace's rows; *inline_host* is what runs actors in this process,
-    by whose clock ``kernel_seconds`` are; *disk* has what is saved, and gone on from (see
+    *line* shows how far it is; *inline_host* is what runs actors in this process, by whose clock
+    ``kernel_seconds`` are; *disk* has what is saved, and gone on from (see
     `scenarios.run_directory`).
     """
     config, clock = plan.config, clock or WallClock()
@@ -108,7 +110,7 @@ def simulate(
     sites = dict.fromkeys(graph.placement.values())
     profiles = operator_profiles(config.profile, plan.topology.name)
     with (
-        Trace(trace_names(wiring), directory and directory / TRACE, on_rows) as trace,
+        Trace(trace_names(wiring), directory and directory / TRACE, line.on_rows) as trace,
         _host(plan, graph, clock, inline_host, disk) as (host, memory),
         _results(plan, graph, directory, pairs=pairs) as collect,
     ):
@@ -127,7 +129,7 @@ def simulate(
             },
         )
         clock.lap("start")
-        outcome = kernel.run(progress=lambda at: on_run(at, clock.since_lap_s))
+        outcome = kernel.run(progress=lambda at: line.on_run(at, clock.since_lap_s))
         clock.lap("run")
         actors = host.host if isinstance(host, SavingHost) else host
         simulated = Simulated(
@@ -250,7 +252,7 @@ def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterato
         yield processes
 
 
-def run_live(plan: Plan, directory: Path, on_run: OnRun, clock: WallClock) -> Simulated:
+def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simulated:
     """Run *plan* once, its trace and results into *directory*; all times are measured.
 
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
@@ -258,7 +260,7 @@ def run_live(plan: Plan, directory: Path, on_run: OnRun, clock: WallClock) -> Si
     config, graph = plan.config, plan.graph()
     homes = graph.homes(config.processes)
     if config.recovery:
-        return _run_recovering(plan, graph, homes, config.recovery, directory, on_run, clock)
+        return _run_recovering(plan, graph, homes, config.recovery, directory, line, clock)
     with _started(plan, graph, homes) as processes:
         clock.lap("start")
         processes.everywhere(rehearse, *plan.rehearsal)
@@ -268,7 +270,7 @@ def run_live(plan: Plan, directory: Path, on_run: OnRun, clock: WallClock) -> Si
         )
         run = prepare_live(plan, graph, processes, homes, destination)
         clock.lap("start")
-        measured = run.run(lambda at: on_run(at, at.now_ns / 1e9))
+        measured = run.run(lambda at: line.on_run(at, at.now_ns / 1e9))
         clock.lap("run")
         _write_down(run, graph, directory, destination)
         clock.lap("write")
@@ -282,7 +284,7 @@ def _run_recovering(
     homes: Mapping[str, int],
     recovery: RecoveryConfig,
     directory: Path,
-    on_run: OnRun,
+    line: Line,
     clock: WallClock,
 ) -> Simulated:
     """Do what `run_live` does in processes that are replaced when one is lost."""
@@ -317,7 +319,7 @@ def _run_recovering(
             interval_ns=recovery.interval,
             collect=take,
         )
-        measured = run.run(lambda at: on_run(at, at.now_ns / 1e9))
+        measured = run.run(lambda at: line.on_run(at, at.now_ns / 1e9))
         clock.lap("run")
         trace.close()
     clock.lap("write")
@@ -419,14 +421,10 @@ def execute(
     plan: Plan,
     directory: Path,
     *,
-    on_run: OnRun = lambda at, seconds: None,
-    on_rows: OnRows | None = None,
-    on_judge: Callable[[], None] = lambda: None,
-    on_compile: Callable[[], None] = lambda: None,
+    line: Line = NO_LINE,
     rehearsal: bool = True,
     clock: WallClock | None = None,
-    undisturbed: bool = False,
-    may_differ: bool = False,
+    judging: Judging = "beside",
     inline_host: InlineHosting = InlineHost,
     disk: SavedRun | None = None,
 ) -> Report:
@@ -434,41 +432,38 @@ def execute(
 
     *clock* measures the parts of it; by default one that begins now. *inline_host* runs the actors
     of a run in this process, where another host is to watch or to harden it, or to time its actors
-    by another clock; those of a live run are timed by processor time. *disk* is as for `simulate`.
+    by another clock; those of a live run are timed by processor time. *line* and *disk* are as for
+    `simulate`.
 
-    In virtual time the oracle works beside the run, unless that is to be *undisturbed*, for its
-    real seconds to be compared with others'. A run in virtual time whose results *may_differ* from
-    the oracle's lists its pairs at once: for the verdict a second run would list them otherwise.
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
     """
     clock = clock or WallClock()
     if rehearsal:
-        with on_first_compile(on_compile):
+        with on_first_compile(line.on_compile):
             rehearse(*plan.rehearsal)
     clock.lap("compile")
-    if not undisturbed:
+    if judging == "beside":
         import_meanwhile("scenarios.verdict.second_reading")
     live = plan.config.clock == "live"
     with ExitStack() as open_:
         ahead = None
-        lists_pairs = plan.config.pairs or (may_differ and not live)
+        lists_pairs = plan.config.pairs or (judging == "from pairs" and not live)
         tuples = sum(file.tuples for file in plan.files)
-        if not (live or undisturbed) and tuples >= WORTH_A_THREAD:
+        if judging == "beside" and not live and tuples >= WORTH_A_THREAD:
             ahead = open_.enter_context(Expectation(plan.query, plan.files))
         if live:
-            simulated = run_live(plan, directory, on_run, clock)
+            simulated = run_live(plan, directory, line, clock)
         else:
             simulated = simulate(
                 plan,
                 directory,
                 pairs=lists_pairs,
-                on_run=on_run,
-                on_rows=on_rows,
+                line=line,
                 clock=clock,
                 inline_host=inline_host,
                 disk=disk,
             )
-        on_judge()
+        line.on_judge()
         with_pairs = partial(_with_pairs, plan, directory, listed=lists_pairs)
         return _judged(plan, directory, simulated, with_pairs, ahead, clock)
 

@@ -33,6 +33,7 @@ from scenarios.plan import Plan, Prepare, bound_query, make_plan
 from scenarios.run import Simulated, execute, simulate
 from scenarios.scenario_files import ConfigError, change
 from scenarios.sweep import PES
+from scenarios.terminal.line import Line
 from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 
 
@@ -429,24 +430,17 @@ class Search:
         rows = one.rows if rate_tps is None else min(one.rows, self.fed_rows)
         settings = {"rows": rows, "feeding.rate_tps": rate_tps, "seed": self.config.seed + seed}
         plan = make_plan(change(one.configure(self.config), settings), prepare=self.prepare)
-        best = best_ns.get(rate_tps) if self.give_up else None
-
-        def watch(at: Progress, _: float) -> None:
-            if self.is_over:
-                raise _OverError
-            if best is not None and at.now_ns > _HOPELESS * best:
-                raise _HopelessError(f"it takes more than {_HOPELESS} times as long as the best")
-
+        line = _GivingUp(self, best_ns.get(rate_tps) if self.give_up else None)
         keeps_up = None
         if one.last or "latency" in self.goals:
             with TemporaryDirectory(prefix="joinsim-") as folder:
-                report = execute(plan, Path(folder), on_run=watch, rehearsal=False)
+                report = execute(plan, Path(folder), line=line, rehearsal=False)
                 if report.verdict.passed is False:
                     raise _HopelessError("its answer was not exact")
                 found, outcome = record(report), report.outcome
                 keeps_up = None if rate_tps is None else is_sustained(report)
         else:
-            ran = simulate(plan, None, pairs=False, on_run=watch)
+            ran = simulate(plan, None, pairs=False, line=line)
             found, outcome = _counted(plan, ran), ran.outcome
         found["network"]["each"] = outcome.nbytes / max(1, outcome.tuples)
         self.spent.tuples += outcome.tuples
@@ -485,6 +479,21 @@ class Search:
             mean = fmean(values) if values else float("inf")
             scores.append(-mean if goal.highest and values else mean)
         return tuple(scores)
+
+
+@dataclass
+class _GivingUp(Line):
+    """Ends a run when *search* is over, or when it takes much longer than the best, if given."""
+
+    search: Search
+    best_ns: int | None
+
+    def on_run(self, at: Progress, seconds: float) -> None:
+        """Raise :exc:`_OverError` or :exc:`_HopelessError`."""
+        if self.search.is_over:
+            raise _OverError
+        if self.best_ns is not None and at.now_ns > _HOPELESS * self.best_ns:
+            raise _HopelessError(f"it takes more than {_HOPELESS} times as long as the best")
 
 
 def _beats(one: Sequence[float], other: Sequence[float]) -> bool:

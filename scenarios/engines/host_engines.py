@@ -80,7 +80,7 @@ class Ray(_JoinsimEngine):
 def _run(plan: Plan, directory: Path) -> EngineResult:
     keep_freed_memory()  # as every command does
     try:
-        report = execute(plan, directory, undisturbed=True)
+        report = execute(plan, directory, judging="after")
     except (ActorError, RayUnavailableError) as error:
         raise EngineFailed(str(error)) from error
     parts = report.clock.parts

@@ -6,43 +6,14 @@ something is printed: rich takes a while to load.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # a list is printed sooner without
-    import numpy as np
+from scenarios.terminal.line import NO_LINE, Line
 
-    from actors.protocol import Progress
+if TYPE_CHECKING:  # a list is printed sooner without
     from scenarios.plan import Plan
     from scenarios.study.study import Study
-
-
-class Line:
-    """How far one thing is.
-
-    Attributes
-    ----------
-    on_rows
-        What shows the trace's rows of a run in virtual time; None: nothing does.
-    """
-
-    on_rows: Callable[[Sequence[str], np.ndarray], None] | None = None
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show a *stage* of preparation, with *done* of *total* stages behind it."""
-
-    def on_run(self, at: Progress, seconds: float) -> None:
-        """Show how far a run is, *seconds* after its sources began to send."""
-
-    def on_compile(self) -> None:
-        """Show that kernels are compiled, whose machine code is then stored."""
-
-    def on_judge(self) -> None:
-        """Show that the answer of a run is being checked."""
-
-    def on_point(self, done: int, label: str) -> None:
-        """Show that *done* of many runs are done, and that *label* is next."""
 
 
 class Observer:
@@ -65,15 +36,15 @@ class Observer:
 
     def preparing(self) -> AbstractContextManager[Line]:
         """Show the stages of data preparation."""
-        return nullcontext(Line())
+        return nullcontext(NO_LINE)
 
     def running(self, plan: Plan) -> AbstractContextManager[Line]:
         """Show how far the run is."""
-        return nullcontext(Line())
+        return nullcontext(NO_LINE)
 
     def points(self, total: int) -> AbstractContextManager[Line]:
         """Show which of *total* runs is in progress."""
-        return nullcontext(Line())
+        return nullcontext(NO_LINE)
 
 
 SILENT = Observer()

@@ -23,6 +23,7 @@ from joins.queries.query import QueryError
 from netsim.outcome import Outcome
 from scenarios.processes import process_pool
 from scenarios.run import Report, execute
+from scenarios.terminal.line import Line
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.world import Recording, World, WorldStream
 from topologies import TOPOLOGIES, Named, registered_names
@@ -100,7 +101,7 @@ def try_world(world: World, **how: Any) -> WorldTrial:
 
         try:
             report = execute(
-                plan, Path(folder), rehearsal=False, on_run=_limit(), inline_host=watching
+                plan, Path(folder), rehearsal=False, line=_Limit(), inline_host=watching
             )
             for host in hosts:
                 host.finish()
@@ -143,15 +144,16 @@ def _happened(outcome: Outcome) -> Counter[str]:
     return happened
 
 
-def _limit() -> Callable[[Progress, float], None]:
-    """Return what takes the reports of a run's progress, and ends a run that does not end."""
-    reports = count(1)
+class _Limit(Line):
+    """Ends a run that does not end, by the reports of its progress."""
 
-    def report(at: Progress, _: float) -> None:
-        if next(reports) > _REPORTS_MAX:
+    def __init__(self) -> None:
+        self._reports = count(1)
+
+    def on_run(self, at: Progress, seconds: float) -> None:
+        """Raise :exc:`EndlessRunError` once there are too many."""
+        if next(self._reports) > _REPORTS_MAX:
             raise EndlessRunError(f"the run has not ended after {at.now_ns / 1e9:g} virtual s")
-
-    return report
 
 
 def world_number(number: int, seed: int, topologies: Sequence[str]) -> World:

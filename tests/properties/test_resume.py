@@ -17,6 +17,7 @@ from actors.protocol import Progress, Reply
 from joins.errors import JoinsimError
 from scenarios import run as running
 from scenarios.run import Report, execute
+from scenarios.terminal.line import Line
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.fuzzing import EndlessRunError
 from scenarios.worlds.world import World
@@ -72,18 +73,23 @@ class SavedOften(SavedRun):
         return next(self._asked) % self._every == 0
 
 
-def ended(world: World, folder: Path, every: int, **settings: Any) -> tuple[Report, int]:
-    """Go on with a world; return what became of it, and the messages answered from disk."""
-    reports = count()
+class Limit(Line):
+    """Ends a run that goes on and on."""
 
-    def on_run(at: Progress, seconds: float) -> None:
-        if next(reports) > REPORTS_MAX:
+    def __init__(self) -> None:
+        self._reports = count()
+
+    def on_run(self, at: Progress, seconds: float) -> None:
+        if next(self._reports) > REPORTS_MAX:
             raise EndlessRunError("it goes on and on")
 
+
+def ended(world: World, folder: Path, every: int, **settings: Any) -> tuple[Report, int]:
+    """Go on with a world; return what became of it, and the messages answered from disk."""
     plan = world.plan(folder, **settings)
     folder.mkdir(parents=True, exist_ok=True)
     with SavedOften(folder / "saved", every) as disk:
-        return execute(plan, folder, rehearsal=False, on_run=on_run, disk=disk), disk.answered
+        return execute(plan, folder, rehearsal=False, line=Limit(), disk=disk), disk.answered
 
 
 def draw(topology: str, number: int) -> tuple[np.random.Generator, World]:

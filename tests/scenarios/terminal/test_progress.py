@@ -27,13 +27,7 @@ def test_load_and_queue_are_those_of_the_trace(run: js.Run, tmp_path: Path) -> N
     plan = run.finished.plan
     pes = [name for name in plan.graph(pairs=False) if name.startswith("joiner")]
     watch = Watch(pes, total=600)
-    done = simulate(
-        plan,
-        tmp_path,
-        pairs=False,
-        on_rows=watch.on_rows,
-        on_run=lambda at, seconds: watch.on_run(at, seconds),
-    )
+    done = simulate(plan, tmp_path, pairs=False, line=watch)
     assert done.outcome.digest == run.digest
     trace = run.trace.to_pandas()
     span = trace["done_ns"].max() - trace["arrived_ns"].min()
