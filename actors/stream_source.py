@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from actors.feed import StreamData, only_times_of_others
 from actors.protocol import NO_SPAN, Actor, Context, Message, Payload
 from actors.results import report_late
-from actors.source import Fed, Feeding, Source, birth_ns
+from actors.source import Fed, Feeding, Probes, Source, birth_ns
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.event_time import NO_WATERMARK
@@ -79,11 +79,16 @@ class Rows:
         )
 
 
-def drop_late(stream: int, data: Rows, watermark: int, context: Context) -> Rows:
-    """Return the tuples of *data* that *watermark* has not passed; report the others."""
-    late = data.batch.ts < watermark
-    report_late(stream, data.batch, late, watermark, data.span, context)
-    return data.take(~late) if late.any() else data
+_Tuples = TypeVar("_Tuples", Rows, Probes)
+
+
+def drop_late(
+    stream: int, tuples: _Tuples, watermark: int, span: tuple[int, int], context: Context
+) -> _Tuples:
+    """Return the *tuples* that *watermark* has not passed; report the others."""
+    late = tuples.batch.ts < watermark
+    report_late(stream, tuples.batch, late, watermark, span, context)
+    return tuples.take(~late) if late.any() else tuples
 
 
 class RowsPayload(Payload):

@@ -414,7 +414,7 @@ class Sequencer(ScaleGate):
         self._batch_rows = batch_rows
 
     def _add(self, stream: int, data: Rows, context: Context) -> None:
-        data = drop_late(stream, data, min(self._watermarks), context)
+        data = drop_late(stream, data, min(self._watermarks), data.span, context)
         rows = Rows.concat([self._waiting[stream], keyed(self._query, self._schemas, stream, data)])
         self._waiting[stream] = rows.take(np.argsort(rows.batch.ts, kind="stable"))
         context.charge(Work(comparisons=len(data) * len(rows).bit_length(), moves=len(rows)))

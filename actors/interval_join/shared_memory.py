@@ -130,7 +130,7 @@ class SharedMemory(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Put the tuples of a message into the queues of their threads."""
         tuples: Tuples = message.payload
-        data = drop_late(tuples.stream, tuples.data, self._watermarks.low, context)
+        data = drop_late(tuples.stream, tuples.data, self._watermarks.low, tuples.span, context)
         if len(data):
             self._share_out(tuples.stream, data, context)
         if 0 in tuples.ends:

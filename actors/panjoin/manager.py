@@ -26,8 +26,9 @@ from actors.panjoin.worker import (
     WorkerSubwindows,
 )
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
-from actors.results import Found, report_late, send_answers
+from actors.results import Found, send_answers
 from actors.source import Fed, Probes, give_windows
+from actors.stream_source import drop_late
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.epochs import EpochCutter, MergeThreshold
@@ -384,19 +385,11 @@ class OutOfOrderManager(Manager):
 
     def _process(self, collected: CollectedBatch, context: Context) -> None:
         parts = tuple(
-            self._in_time(stream, part, collected.span, context)
+            drop_late(stream, part, self._watermark, collected.span, context)
             for stream, part in enumerate(collected.parts)
         )
         super()._process(replace(collected, parts=parts), context)
         self._watermark = collected.horizon[0]
-
-    def _in_time(
-        self, stream: int, part: Probes, span: tuple[int, int], context: Context
-    ) -> Probes:
-        """Return *part* without tuples older than the previous batch's watermark."""
-        late = part.batch.ts < self._watermark
-        report_late(stream, part.batch, late, self._watermark, span, context)
-        return part.take(~late) if late.any() else part
 
     def _expire(self, stream: int, horizon: int) -> list[tuple[int, Expire]]:
         return self._chains[stream].expire_older(self._bounds.oldest_seen(stream, horizon))
