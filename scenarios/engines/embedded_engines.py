@@ -47,15 +47,11 @@ _P, _M = "p_", "m_"
 
 
 class Joins(NamedTuple):
-    """What a query comes to: joins of *files*, one for each stream that probes.
-
-    Not *windowed*, every tuple of one stream sees every tuple of the other.
-    """
+    """What a query comes to: joins of *files*, one for each stream that probes."""
 
     sides: Sequence[ProbeSide]
     files: Sequence[StreamFile]
     schemas: Sequence[Schema]
-    windowed: bool
 
 
 class EmbeddedEngine(PairEngine):
@@ -78,31 +74,16 @@ class EmbeddedEngine(PairEngine):
         return run_alone(self.join, plan.query, plan.stored_files, out)[0]
 
     def join(
-        self,
-        query: JoinQuery,
-        files: Sequence[StreamFile],
-        out: Path | None = None,
-        *,
-        sides: Sequence[int] | None = None,
-        windowed: bool = True,
+        self, query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None
     ) -> EngineResult:
         """Evaluate *query* over *files*, in this process.
 
-        Parameters
-        ----------
-        out
-            Receives all pairs; by default they are counted.
-        sides
-            Which streams probe; by default all that the query says.
-        windowed
-            Whether the query's window counts; without, every tuple sees every other.
+        *out* receives all pairs; by default they are counted.
 
         Raise :exc:`EngineFailed` where it counts otherwise the second time.
         """
         schemas = [file.schema for file in files]
-        every = probe_sides(query, schemas)
-        chosen = every if sides is None else [side for side in every if side.probing in sides]
-        joins = Joins(chosen, files, schemas, windowed)
+        joins = Joins(probe_sides(query, schemas), files, schemas)
         began_s = time.perf_counter()
         engine = self._start()
         started_s = time.perf_counter()
@@ -159,13 +140,13 @@ class DuckDB(EmbeddedEngine):
         engine.execute("SET preserve_insertion_order = false").fetchall()
         for place, file in enumerate(joins.files):
             engine.execute(_duckdb_table(f"s{place}", file)).fetchall()
-        sides, schemas, windowed = joins.sides, joins.schemas, joins.windowed
+        sides, schemas = joins.sides, joins.schemas
         if out is not None:
-            pairs = _duckdb_pairs(sides, schemas, windowed=windowed)
+            pairs = _duckdb_pairs(sides, schemas)
             target = quote(str(out))
             engine.execute(f"COPY ({pairs}) TO {target} (FORMAT parquet)").fetchall()
             return 0
-        sources = (duckdb_join(side, schemas, windowed=windowed) for side in sides)
+        sources = (duckdb_join(side, schemas) for side in sides)
         return sum(engine.execute(f"SELECT count(*) {one}").fetchall()[0][0] for one in sources)
 
     def _matches(
@@ -177,8 +158,7 @@ class DuckDB(EmbeddedEngine):
             engine.unregister("arrow")
         found = []
         for side in joins.sides:
-            statement = _duckdb_counts(side, joins.schemas, windowed=joins.windowed)
-            columns = engine.execute(statement).fetchnumpy()
+            columns = engine.execute(_duckdb_counts(side, joins.schemas)).fetchnumpy()
             found.append([np.asarray(columns[n]) for n in ("probe_id", "count", "fingerprint")])
         return found
 
@@ -193,22 +173,21 @@ def _duckdb_table(name: str, file: StreamFile) -> str:
     return f"CREATE TABLE {name} AS SELECT {named} FROM read_parquet([{paths}])"
 
 
-def _duckdb_pairs(sides: Sequence[ProbeSide], schemas: Sequence[Schema], **how: bool) -> str:
-    """Return the statement of all pairs, as ``probe_id, match_id``; *how* as `duckdb_join`."""
+def _duckdb_pairs(sides: Sequence[ProbeSide], schemas: Sequence[Schema]) -> str:
+    """Return the statement of all pairs, as ``probe_id, match_id``."""
     return " UNION ALL ".join(
-        f"SELECT p.id AS probe_id, m.id AS match_id {duckdb_join(side, schemas, **how)}"
-        for side in sides
+        f"SELECT p.id AS probe_id, m.id AS match_id {duckdb_join(side, schemas)}" for side in sides
     )
 
 
-def _duckdb_counts(side: ProbeSide, schemas: Sequence[Schema], **how: bool) -> str:
+def _duckdb_counts(side: ProbeSide, schemas: Sequence[Schema]) -> str:
     """Return the statement of how many matches each probing tuple has, and their fingerprint.
 
     The stored tables have a further column ``mixed``, each id as `joins.hashing.mix` mixes it.
     """
     return (
         f"SELECT p.id AS probe_id, count(*) AS count, (sum(m.mixed) % {_WORDS})::UBIGINT AS "
-        f"fingerprint {duckdb_join(side, schemas, **how)} GROUP BY p.id"
+        f"fingerprint {duckdb_join(side, schemas)} GROUP BY p.id"
     )
 
 
@@ -289,10 +268,7 @@ class Polars(EmbeddedEngine):
         return [[column.to_numpy() for column in one.get_columns()] for one in counts]
 
     def _join(self, joins: Joins, frames: Sequence[Any]) -> list[Any]:
-        return [
-            polars_join(side, frames, joins.schemas, windowed=joins.windowed)
-            for side in joins.sides
-        ]
+        return [polars_join(side, frames, joins.schemas) for side in joins.sides]
 
 
 def _polars_frame(file: StreamFile) -> Any:

@@ -6,18 +6,28 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
 from actors.feed import Feed, StreamFile
+from joins.batch import Schema
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from scenarios.engines import embedded_engines
-from scenarios.engines.embedded_engines import DuckDB, Polars
+from scenarios.engines.embedded_engines import (
+    DuckDB,
+    Polars,
+    _with_mixed_ids,
+    duckdb_join,
+    polars_join,
+)
 from scenarios.engines.engine import EngineResult, read_whole
 from spark_bridge.engines import Totals
+from spark_bridge.sql.statement import ProbeSide, probe_sides
 from tests.spark_bridge.sql.test_sql_oracle import QUERIES, stream
 
 Join = Callable[[JoinQuery, Sequence[StreamFile], Path | None], EngineResult]
@@ -40,9 +50,26 @@ def test_an_engine_finds_what_the_oracle_expects(tmp_path: Path, join: Join, wri
         assert join(query, files, out).totals == wanted, text
 
 
-@pytest.mark.parametrize("engine", [DuckDB(), Polars()], ids=["duckdb", "polars"])
+def duckdb_pairs(side: ProbeSide, tables: Sequence[pa.Table], schemas: Sequence[Schema]) -> Totals:
+    """Return what DuckDB finds without a window."""
+    connection = duckdb.connect()
+    for place, table in enumerate(tables):
+        connection.register(f"s{place}", table)
+    join = duckdb_join(side, schemas, windowed=False)
+    found = connection.execute(f"SELECT p.id AS probe, m.id AS match {join}").fetchnumpy()
+    return Totals.of_pairs(np.asarray(found["probe"]), np.asarray(found["match"]))
+
+
+def polars_pairs(side: ProbeSide, tables: Sequence[pa.Table], schemas: Sequence[Schema]) -> Totals:
+    """Return what Polars finds without a window."""
+    frames = [pl.LazyFrame(pl.from_arrow(table)) for table in tables]
+    found = polars_join(side, frames, schemas, windowed=False).collect()
+    return Totals.of_pairs(found["p_id"].to_numpy(), found["m_id"].to_numpy())
+
+
+@pytest.mark.parametrize("pairs", [duckdb_pairs, polars_pairs], ids=["duckdb", "polars"])
 def test_without_its_window_a_join_compares_all_tuples(
-    tmp_path: Path, engine: DuckDB | Polars
+    tmp_path: Path, pairs: Callable[..., Totals]
 ) -> None:
     query = parse_query(
         "SELECT * FROM R, S WHERE R.x < S.x AND R.y > S.y WINDOW AS (SLIDE INTERVAL '1' ON '2')"
@@ -54,9 +81,11 @@ def test_without_its_window_a_join_compares_all_tuples(
         (stored.fields["x"][:, None] < probing.fields["x"])
         & (stored.fields["y"][:, None] > probing.fields["y"])
     )
-    found = engine.join(query, files, sides=[1], windowed=False)
-    assert found.totals == Totals.of_pairs(probe, match)
-    assert found.totals.pairs > 100
+    schemas = [file.schema for file in files]
+    _, side = probe_sides(query, schemas)
+    found = pairs(side, [_with_mixed_ids(file) for file in files], schemas)
+    assert found == Totals.of_pairs(probe, match)
+    assert found.pairs > 100
 
 
 @pytest.mark.parametrize("engine", [DuckDB(), Polars()], ids=["duckdb", "polars"])
