@@ -90,10 +90,10 @@ class PimTree(ForestIndex):
         state["limit"] = limit
         return Work.from_counters(counters)
 
-    def spread(self, keys: np.ndarray, *, side: int = 0) -> np.ndarray:
-        """Return how many of *keys* would go to each subindex."""
+    def spread(self, keys: np.ndarray) -> np.ndarray:
+        """Return how many of *keys* would go to each subindex of the first side."""
         forest = self.forest
-        run, tree = run_slot(forest, side, 0), active_tree(forest, side)
+        run, tree = run_slot(forest, 0, 0), active_tree(forest, 0)
         depth, subindexes = forest.tree_depth[tree], forest.tree_subindexes[tree]
         if depth == 0:
             return np.array([len(keys)])
