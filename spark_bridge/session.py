@@ -50,6 +50,7 @@ _OPENED: list[str] = [
 ]  # fmt: skip
 """What Spark reaches of Java's own, as `org.apache.spark.launcher.JavaModuleOptions` lists it."""
 _QUICK = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+_LATE = ["-XX:CompileThresholdScaling=3"]
 _UNVERIFIED = [
     # To verify the classes of Spark's own jars is a tenth of the work on small data.
     "-XX:+IgnoreUnrecognizedVMOptions",  # a later Java may have no such option
@@ -77,6 +78,9 @@ class SessionOptions:
         Compile the JVM's code once and lightly, and do not verify it. It saves seconds on small
         data and costs throughput on large data, except where the JVM only passes batches on to
         Python: then the compiler leaves the cores to them.
+    compile_late
+        Compile the JVM's code when it has been run three times as often as usual. Where the work
+        lasts a minute or less, much of what would be compiled is not needed again.
     store_classes
         A file in which the JVM stores its classes as it ends, see `spark_bridge.class_archive`.
     """
@@ -84,6 +88,7 @@ class SessionOptions:
     master: str = "local[2, 4]"
     memory: str = "2g"
     quick_start: bool = False
+    compile_late: bool = False
     store_classes: Path | None = None
 
 
@@ -212,7 +217,9 @@ def _java_options(options: SessionOptions) -> list[str]:
     quick = _QUICK if options.quick_start else []
     if options.store_classes:  # what is stored has to be verified
         return [*quick, f"-XX:ArchiveClassesAtExit={options.store_classes}"]
-    return [*quick, *_UNVERIFIED] if options.quick_start else []
+    if options.quick_start:
+        return [*quick, *_UNVERIFIED]
+    return _LATE if options.compile_late else []
 
 
 def classes_path(java: Path) -> Path:

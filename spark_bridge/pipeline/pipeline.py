@@ -110,7 +110,9 @@ def prepare(
         size_bytes = sum(file.size_bytes for task in missing for file in task.files)
         on_spark()
         # A task that fails does so on data, and would again: no second attempt.
-        options = SessionOptions(master="local[2]", quick_start=size_bytes < QUICK_BYTES)
+        options = SessionOptions(
+            master="local[2]", quick_start=size_bytes < QUICK_BYTES, compile_late=True
+        )
         with nullcontext(spark) if spark is not None else spark_session(options) as session:
             _prepare_all(missing, tasks, out, session, streams)
     return [stream for stream in streams.values() if stream is not None]
