@@ -11,9 +11,9 @@ fast: before every structure a read in the nearest cache is timed, and processor
 what such reads take over the profile's (printed).
 
 A figure is the share of measurements where virtual over real time is within 0.75 to 1.33; the note
-has the same for prices of units, the least and the greatest ratio for both, and the share that a
-first pass over all of it predicts, which says how far the machine agrees with itself: no price can
-be truer than that. *In proportion* is the same share after all ratios were divided by their median,
+has the same for prices of units, for the structures' prices, and for what one pass over all of it
+gave before (*measured before*: how steady the machine is), each with its least and its greatest
+ratio. *In proportion* is the same share after all ratios were divided by their median,
 which the note has: another machine, or a busy one, takes longer for all that work, and a comparison
 in virtual time depends on proportions alone. Further figures are about structures that could take
 each other's place: of all pairs that differ by a tenth or more in real time, how many are in that
@@ -90,6 +90,7 @@ def main() -> None:
     first, _ = measured(profile, sizes, passes=1)
     before = {sample.case: sample.call_seconds for sample in first}
     samples, paces = measured(profile, sizes, options.passes)
+    # Merges are rare: some come in one pass and not in another.
     samples = [sample for sample in samples if sample.case in before]
     prices["measured before"] = lambda one: before[one.case]
     results = [
@@ -105,9 +106,9 @@ def main() -> None:
 def measured(
     profile: CostProfile, sizes: Sequence[int], passes: int
 ) -> tuple[list[Sample], list[float]]:
-    """Return samples of all structures as fast as the profile's machine is, and how slow this is.
+    """Return samples of all structures, and the paces of the machine meanwhile.
 
-    Calls with a merge are too few to come in every pass; those that did not are not among them.
+    The samples' seconds are divided by the median of the paces.
     """
     paces: list[float] = []
     samples = measure_all(

@@ -34,11 +34,11 @@ from netsim.outcome import Outcome, Recovered
 from netsim.recovering_kernel import RecoveringFaultyKernel
 from netsim.trace import Trace, pack_row, trace_names
 from scenarios.config import RecoveryConfig, build_network
+from scenarios.line import NO_LINE, Line
 from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
-from scenarios.terminal.line import NO_LINE, Line
 from scenarios.verdict import Verdict
 from scenarios.verdict.judge import Approximated, judge
 from scenarios.verdict.oracle_check import WORTH_A_THREAD, Expectation

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from scenarios.terminal.line import NO_LINE, Line
+from scenarios.line import NO_LINE, Line
 
 if TYPE_CHECKING:  # a list is printed sooner without
     from scenarios.plan import Plan

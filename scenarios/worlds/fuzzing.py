@@ -21,9 +21,9 @@ from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
 from netsim.outcome import Outcome
+from scenarios.line import Line
 from scenarios.processes import process_pool
 from scenarios.run import Report, execute
-from scenarios.terminal.line import Line
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.world import Recording, World, WorldStream
 from topologies import TOPOLOGIES, Named, registered_names

@@ -16,8 +16,8 @@ from actors.hosting.saved_run import SavedRun, SavingHost
 from actors.protocol import Progress, Reply
 from joins.errors import JoinsimError
 from scenarios import run as running
+from scenarios.line import Line
 from scenarios.run import Report, execute
-from scenarios.terminal.line import Line
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.fuzzing import EndlessRunError
 from scenarios.worlds.world import World

@@ -1,4 +1,7 @@
-"""The line that shows how far one thing is: here it shows nothing."""
+"""What is called while something goes on, to show how far it is; by itself it shows nothing.
+
+The line in the terminal is `scenarios.terminal.progress`.
+"""
 
 from __future__ import annotations
 
