@@ -71,10 +71,10 @@ def prepare(
     (1, 1)
     """
     from spark_bridge.pipeline.pipeline import prepare as prepare_by_spark
-    from spark_bridge.pipeline.source import StreamSource
+    from spark_bridge.pipeline.source import RawSource
 
     paths = (files,) if isinstance(files, (str, Path)) else tuple(files)
-    source = StreamSource(
+    source = RawSource(
         name=name or (Path(paths[0]).name.split(".")[0] if paths else "") or "stream",
         paths=paths,
         time=time,

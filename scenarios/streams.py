@@ -11,7 +11,7 @@ from joins.queries.query import JoinQuery, Predicate
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
 from scenarios.synthetic import TIME
-from spark_bridge.pipeline.source import StreamSource
+from spark_bridge.pipeline.source import RawSource
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -89,7 +89,7 @@ def prepare_streams(
             check_time(query, index, prepared[name])
         else:
             raw.append(
-                StreamSource(
+                RawSource(
                     name=name,
                     paths=(path,),
                     time=event_time(query, index, TIME if stream.synthetic else stream.time),
@@ -148,7 +148,7 @@ def raw_file(stream: StreamConfig) -> Path:
     return find_file(stream.files)
 
 
-def _folder(name: str, sources: list[StreamSource]) -> str:
+def _folder(name: str, sources: list[RawSource]) -> str:
     """Name a folder after its sources, so that runs over other sources do not replace it."""
     asked = repr(
         [

@@ -22,7 +22,7 @@ from spark_bridge.engines import EngineUnavailable
 from spark_bridge.hosted.host import run_hosted, write_arrivals
 from spark_bridge.hosted.stage import HostedQuery
 from spark_bridge.pipeline.pipeline import prepare
-from spark_bridge.pipeline.source import StreamSource
+from spark_bridge.pipeline.source import RawSource
 from spark_bridge.prepared import PreparedStream
 from spark_bridge.session import (
     SessionOptions,
@@ -54,7 +54,7 @@ def store_classes() -> Path:
         with raw.open("w", newline="") as file:
             csv.writer(file).writerows([("ts", "a"), *((row, row % 7) for row in range(100))])
         with spark_session(SessionOptions(quick_start=True, store_classes=stored)) as spark:
-            source = StreamSource(name="R", paths=[str(raw)])
+            source = RawSource(name="R", paths=[str(raw)])
             (stream,) = prepare(source, Path(folder) / "out", spark=spark)
             _host(stream, Path(folder), spark)
         if not stored.is_file():

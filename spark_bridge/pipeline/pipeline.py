@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from joins.errors import DataError
-from spark_bridge.pipeline.source import RawFile, StreamSource, Task, inspect_files
+from spark_bridge.pipeline.source import RawFile, RawSource, Task, inspect_files
 from spark_bridge.prepared import FORMAT, PreparedStream, building, load_stream, publish
 from spark_bridge.session import SessionOptions, spark_session
 
@@ -32,7 +32,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def prepare(
-    sources: StreamSource | Sequence[StreamSource],
+    sources: RawSource | Sequence[RawSource],
     out: str | Path,
     *,
     spark: SparkSession | None = None,
@@ -74,7 +74,7 @@ def prepare(
     EngineUnavailable
         Spark is needed and cannot start.
     """
-    if isinstance(sources, StreamSource):
+    if isinstance(sources, RawSource):
         sources = [sources]
     out = Path(out)
     names = [source.name.lower() for source in sources]
@@ -153,7 +153,7 @@ def _prepare_all(
 
 
 def _reporter(
-    source: StreamSource, progress: Progress | None, at: int, of: int
+    source: RawSource, progress: Progress | None, at: int, of: int
 ) -> Callable[[str], None]:
     steps = len(STAGES) - 1
 
@@ -165,10 +165,10 @@ def _reporter(
 
 
 def _fingerprint(
-    source: StreamSource,
+    source: RawSource,
     files: list[RawFile],
     segment_rows: int,
-    together: Sequence[tuple[StreamSource, list[RawFile]]],
+    together: Sequence[tuple[RawSource, list[RawFile]]],
 ) -> str:
     inputs = {
         "format": FORMAT,

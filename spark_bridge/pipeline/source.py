@@ -37,7 +37,7 @@ _MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamSource:
+class RawSource:
     """One stream in raw files, as a person declares it.
 
     Attributes
@@ -348,7 +348,7 @@ class ColumnLayout:
     notes: list[str]
 
 
-def lay_out(source: StreamSource, columns: list[str]) -> ColumnLayout:
+def lay_out(source: RawSource, columns: list[str]) -> ColumnLayout:
     """Name the columns of the prepared stream, and find its join fields among *columns*.
 
     Raise :exc:`DataError` for a join field or an arrival that the source does not have, and for an
@@ -386,7 +386,7 @@ def lay_out(source: StreamSource, columns: list[str]) -> ColumnLayout:
     )
 
 
-def _expressions(source: StreamSource, columns: list[str]) -> dict[str, Expression]:
+def _expressions(source: RawSource, columns: list[str]) -> dict[str, Expression]:
     """Return the declared expressions, checked."""
     words = {"time": "the time expression", "where": "the condition"}
     if source.time is not None and source.time.isidentifier() and source.time != ROWS:
@@ -406,7 +406,7 @@ def _free(name: str, taken: Iterable[str]) -> str:
     return name
 
 
-def _require(source: StreamSource, name: str, columns: list[str], what: str) -> None:
+def _require(source: RawSource, name: str, columns: list[str], what: str) -> None:
     if name in columns:
         return
     raise DataError(
@@ -419,7 +419,7 @@ def _require(source: StreamSource, name: str, columns: list[str], what: str) -> 
 class Task:
     """One stream to prepare: its declaration, the files as they are, and the digest of both."""
 
-    source: StreamSource
+    source: RawSource
     files: list[RawFile]
     segment_rows: int
     fingerprint: str

@@ -27,7 +27,7 @@ from actors.feed import ARRIVAL, PLACE
 from joins.batch import Schema
 from joins.errors import DataError
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
-from spark_bridge.pipeline.source import ROWS, ColumnLayout, StreamSource, Task, require_unchanged
+from spark_bridge.pipeline.source import ROWS, ColumnLayout, RawSource, Task, require_unchanged
 from spark_bridge.pipeline.typed_rows import (
     FILE,
     NANOS,
@@ -300,7 +300,7 @@ def _passed(seen: Observation, watched: dict[str, str]) -> RowCounts:
     )
 
 
-def _columns(source: StreamSource, layout: ColumnLayout) -> list[Column]:
+def _columns(source: RawSource, layout: ColumnLayout) -> list[Column]:
     """Return the columns of a segment after ``id``, in order."""
     by_source = {column: name for name, column in layout.fields.items()}
     columns = [sf.col(TS).alias("ts")]
@@ -337,7 +337,7 @@ def _write_rejected(frame: DataFrame, task: Task, scratch: Path, to: Path) -> No
     _move_parts(scratch, to)
 
 
-def _give_up(source: StreamSource, counts: RowCounts, stream: Path, only_rejected: Path) -> None:
+def _give_up(source: RawSource, counts: RowCounts, stream: Path, only_rejected: Path) -> None:
     publish(stream / REJECTED, only_rejected)
     listed = [f"{why} ({n:,} times)" for why, n in counts.reasons.most_common(REASONS_LISTED)]
     more = len(counts.reasons) - len(listed)

@@ -26,7 +26,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from joins.errors import DataError
 from spark_bridge.engines import one_line
-from spark_bridge.pipeline.source import ROWS, RawFile, StreamSource, Task
+from spark_bridge.pipeline.source import ROWS, RawFile, RawSource, Task
 from spark_bridge.pipeline.values import MOMENTS, TYPE_COUNTERS, as_type, infer, type_counters
 from spark_bridge.sql.statement import sql_name
 
@@ -284,7 +284,7 @@ def _counts(names: list[str], parts: list[dict[str, Any]]) -> dict[str, dict[str
 
 
 def _csv_types(
-    source: StreamSource,
+    source: RawSource,
     names: list[str],
     joined: Mapping[str, bool],
     timed: frozenset[str],
@@ -314,7 +314,7 @@ def _csv_types(
 
 
 def _parquet_types(
-    raw: DataFrame, source: StreamSource, names: list[str], joined: Mapping[str, bool]
+    raw: DataFrame, source: RawSource, names: list[str], joined: Mapping[str, bool]
 ) -> tuple[dict[str, str], str | None, list[str]]:
     own = dict(raw.dtypes)
     moments = [name for name in names if own[name] in MOMENTS]
@@ -362,7 +362,7 @@ def _convert(
 
 
 def _time_column(
-    source: StreamSource, names: list[str], moments: list[str]
+    source: RawSource, names: list[str], moments: list[str]
 ) -> tuple[str | None, list[str]]:
     if source.time is not None:
         return (source.time if source.time in names and source.time != ROWS else None), []

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from joins.errors import DataError
-from spark_bridge.pipeline.source import ROWS, StreamSource, Task
+from spark_bridge.pipeline.source import ROWS, RawSource, Task
 from spark_bridge.pipeline.typed_rows import FILE, NANOS, ROW, TEXT, Typed, errors_about
 from spark_bridge.pipeline.values import (
     FLOATS,
@@ -168,7 +168,7 @@ def _event_time(task: Task, typed: Typed) -> Checked:
     return checked
 
 
-def _arrival(source: StreamSource, typed: Typed, column: str) -> Checked:
+def _arrival(source: RawSource, typed: Typed, column: str) -> Checked:
     checked = _column_nanoseconds(typed, column)
     if checked is None:
         raise DataError(

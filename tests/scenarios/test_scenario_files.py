@@ -24,7 +24,7 @@ from scenarios.scenario_files import (
     scenario_schema,
 )
 from scenarios.study.study import load_study
-from spark_bridge.pipeline.source import StreamSource
+from spark_bridge.pipeline.source import RawSource
 
 QUERY = "SELECT * FROM R WHERE R.a1 < R.a2 WINDOW AS (SLIDE INTERVAL '1' ON '100')"
 BASE = f'query = "{QUERY}"\nstreams = [{{ files = ["x.parquet"] }}]\n'
@@ -123,7 +123,7 @@ def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> No
     with pytest.raises(ValueError, match="letters, digits"):
         StreamConfig(name=name, files=("x",))
     with pytest.raises(DataError, match=r"stream name .*letters, digits"):
-        StreamSource(name=name, paths=["x.parquet"])
+        RawSource(name=name, paths=["x.parquet"])
 
 
 def test_a_synthetic_stream_has_times_of_its_own() -> None:

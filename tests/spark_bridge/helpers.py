@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_bridge.pipeline.pipeline import prepare
-from spark_bridge.pipeline.source import StreamSource
+from spark_bridge.pipeline.source import RawSource
 from spark_bridge.prepared import PreparedStream
 
 
@@ -27,7 +27,7 @@ def write_parquet(path: Path, columns: Mapping[str, Any]) -> Path:
 
 
 def prepare_one(out: Path, spark: Any, *, segment_rows: int = 1000, **said: Any) -> PreparedStream:
-    source = StreamSource(**({"name": "R"} | said))
+    source = RawSource(**({"name": "R"} | said))
     return prepare(source, out, spark=spark, segment_rows=segment_rows)[0]
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from spark_bridge import session
 from spark_bridge.engines import EngineUnavailable, one_line
 from spark_bridge.pipeline.pipeline import prepare
-from spark_bridge.pipeline.source import StreamSource
+from spark_bridge.pipeline.source import RawSource
 from spark_bridge.session import find_java, spark_session
 from tests.spark_bridge.helpers import write_csv
 
@@ -91,10 +91,10 @@ def test_preparing_without_java_fails_before_spark_is_imported(tmp_path: Path) -
         os.environ["PATH"] = "/nowhere"
         from spark_bridge.engines import EngineUnavailable
         from spark_bridge.pipeline.pipeline import prepare
-        from spark_bridge.pipeline.source import StreamSource
+        from spark_bridge.pipeline.source import RawSource
         import spark_bridge.prepared
         try:
-            prepare(StreamSource(name="R", paths=[{str(file)!r}]), {str(tmp_path / "out")!r})
+            prepare(RawSource(name="R", paths=[{str(file)!r}]), {str(tmp_path / "out")!r})
         except EngineUnavailable as error:
             print("pyspark" in sys.modules, error)
         """
@@ -236,7 +236,7 @@ def test_a_running_session_is_shared(spark: Any, tmp_path: Path) -> None:
         # Which of the sessions that share a Spark is active depends on what ran before.
         assert same.sparkContext is spark.sparkContext
     file = write_csv(tmp_path / "raw.csv", ["ts"], [[1]])
-    (stream,) = prepare(StreamSource(name="R", paths=[file]), tmp_path / "out")
+    (stream,) = prepare(RawSource(name="R", paths=[file]), tmp_path / "out")
     assert stream.rows == 1
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(_rows_in_shared_session).result(120) == 2

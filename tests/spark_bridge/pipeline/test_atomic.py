@@ -18,7 +18,7 @@ from joins.errors import DataError
 from spark_bridge import prepared
 from spark_bridge.pipeline import pipeline
 from spark_bridge.pipeline.pipeline import STAGES, prepare
-from spark_bridge.pipeline.source import StreamSource
+from spark_bridge.pipeline.source import RawSource
 from spark_bridge.prepared import load_stream
 from tests.spark_bridge.helpers import prepare_one, tuples, write_parquet
 from tests.waiting import read_line
@@ -46,7 +46,7 @@ def test_a_second_run_starts_nothing(
         raise AssertionError("Spark was started")
 
     monkeypatch.setattr(pipeline, "spark_session", refuse)
-    source = StreamSource(name="R", paths=[file], fields=["v"])
+    source = RawSource(name="R", paths=[file], fields=["v"])
     stages: list[str] = []
     (again,) = prepare(
         source, out, segment_rows=1000, progress=lambda stage, *_: stages.append(stage)
@@ -57,7 +57,7 @@ def test_a_second_run_starts_nothing(
 
 
 def test_options_are_those_that_earlier_streams_were_prepared_with() -> None:
-    source = StreamSource(name="R", paths=["raw.tsv"], fields=["v"])
+    source = RawSource(name="R", paths=["raw.tsv"], fields=["v"])
     assert source.options() == {
         "time": None, "time_unit": "ns", "fields": ["v"], "where": None, "key": None,
         "rows": None, "schema": {}, "delimiter": "\t",
@@ -80,7 +80,7 @@ def test_a_failure_at_any_stage_leaves_the_old_stream_and_no_rubbish(
 ) -> None:
     file, out = raw(tmp_path), tmp_path / "out"
     old = prepare_one(out, spark, paths=[file], fields=["v"])
-    changed = StreamSource(name="R", paths=[file], fields=["v"], rows=3)
+    changed = RawSource(name="R", paths=[file], fields=["v"], rows=3)
     for stage in STAGES[2:-1]:
 
         def fail(said: str, *_: int, at: str = f"R: {stage}") -> None:
@@ -102,7 +102,7 @@ def test_a_file_that_changes_under_way_is_noticed(spark: Any, tmp_path: Path) ->
             raw(tmp_path)
 
     with pytest.raises(DataError, match=r"raw.parquet changed while it was being read"):
-        prepare(StreamSource(name="R", paths=[file]), out, spark=spark, progress=disturb)
+        prepare(RawSource(name="R", paths=[file]), out, spark=spark, progress=disturb)
     assert in_the_open(out) == []
 
 
@@ -114,14 +114,14 @@ def test_a_killed_run_leaves_no_half_stream_and_the_next_one_cleans_up(
         f"""
         import time
         from spark_bridge.pipeline.pipeline import prepare
-        from spark_bridge.pipeline.source import StreamSource
+        from spark_bridge.pipeline.source import RawSource
 
         def wait(stage, done, total):
             if stage == "R: check":  # everything is written, nothing is published
                 print("now", flush=True)
                 time.sleep(600)
 
-        source = StreamSource(name="R", paths=[{str(file)!r}], fields=["v"])
+        source = RawSource(name="R", paths=[{str(file)!r}], fields=["v"])
         prepare(source, {str(out)!r}, progress=wait)
         """
     )
@@ -203,7 +203,7 @@ def test_several_streams_share_one_session_and_come_back_in_order(
 ) -> None:
     file = write_parquet(tmp_path / "raw.parquet", {"ts": np.arange(6)})
     sources = [
-        StreamSource(name=name, paths=[file], where=f"ts % 2 = {rest}")
+        RawSource(name=name, paths=[file], where=f"ts % 2 = {rest}")
         for name, rest in (("S", 1), ("R", 0))
     ]
     heard: list[tuple[int, int]] = []

@@ -11,7 +11,7 @@ import pytest
 
 from joins.errors import DataError
 from spark_bridge.pipeline.pipeline import prepare
-from spark_bridge.pipeline.source import StreamSource
+from spark_bridge.pipeline.source import RawSource
 from spark_bridge.prepared import PreparedStream
 from tests.spark_bridge.helpers import prepare_one, rejects, tuples, write_csv, write_parquet
 
@@ -50,7 +50,7 @@ def meaning(stream: PreparedStream, field: str = "k") -> list[str]:
 def test_codes_are_equal_exactly_where_texts_are(spark: Any, tmp_path: Path) -> None:
     a_file, b_file = texts(tmp_path, 1, "a.parquet", 300), tmp_path / "b.csv"
     sources = [
-        StreamSource(name=name, paths=[file], fields=[key, "n"], codes={key: "k", "n": "n"})
+        RawSource(name=name, paths=[file], fields=[key, "n"], codes={key: "k", "n": "n"})
         for name, file, key in (("A", a_file, "k"), ("B", b_file, "word"))
     ]
     rows = [[i, word, i] for i, word in enumerate([*WORDS, "only in B", "", "  "])]
@@ -95,7 +95,7 @@ def test_text_that_is_ordered_or_compared_with_numbers_is_refused(
     with pytest.raises(DataError, match=r"k: not a number .* compared with = and != alone"):
         prepare_one(tmp_path / "out", spark, paths=[text], fields=["k"])
     sources = [
-        StreamSource(name=name, paths=[file], fields=["k"], codes={"k": "A.k"})
+        RawSource(name=name, paths=[file], fields=["k"], codes={"k": "A.k"})
         for name, file in (("A", text), ("B", number))
     ]
     with pytest.raises(DataError, match=r"'B': join field 'k' is compared with A.k, .* text"):

@@ -15,7 +15,7 @@ import pytest
 import joinsim as js
 from joins.errors import DataError
 from spark_bridge.pipeline.pipeline import prepare
-from spark_bridge.pipeline.source import StreamSource
+from spark_bridge.pipeline.source import RawSource
 from tests.spark_bridge.helpers import prepare_one, write_csv, write_parquet
 
 
@@ -85,7 +85,7 @@ def test_a_bad_file_is_named_before_spark_is_asked(case: str, tmp_path: Path) ->
     make, words = FILES[case]
     path = make(tmp_path)
     with pytest.raises(DataError, match=words) as raised:
-        prepare(StreamSource(name="R", paths=[path], time="ts"), tmp_path / "out")
+        prepare(RawSource(name="R", paths=[path], time="ts"), tmp_path / "out")
     assert str(path) in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "out").exists()
@@ -102,7 +102,7 @@ def test_a_bad_file_is_named_before_spark_is_asked(case: str, tmp_path: Path) ->
 )
 def test_a_bad_option_is_refused_at_once(said: dict[str, Any], words: str) -> None:
     with pytest.raises(DataError, match=words):
-        StreamSource(**({"name": "R", "paths": ["x.csv"]} | said))
+        RawSource(**({"name": "R", "paths": ["x.csv"]} | said))
 
 
 ASKED: dict[str, tuple[dict[str, Any], str]] = {
@@ -199,13 +199,13 @@ def test_files_of_one_stream_must_agree(tmp_path: Path) -> None:
     one, two = good(tmp_path), write_parquet(tmp_path / "two.parquet", {"ts": [1], "fair": [1.0]})
     three = write_csv(tmp_path / "three.csv", ["ts", "fare"], [[1, 2]])
     with pytest.raises(DataError, match=r"different columns .only one has fair, fare."):
-        prepare(StreamSource(name="R", paths=[one, two]), tmp_path / "out")
+        prepare(RawSource(name="R", paths=[one, two]), tmp_path / "out")
     with pytest.raises(DataError, match="of one format"):
-        prepare(StreamSource(name="R", paths=[one, three]), tmp_path / "out")
+        prepare(RawSource(name="R", paths=[one, three]), tmp_path / "out")
 
 
 def test_two_streams_of_one_name_are_refused(tmp_path: Path) -> None:
-    sources = [StreamSource(name=name, paths=[good(tmp_path)]) for name in ("R", "r")]
+    sources = [RawSource(name=name, paths=[good(tmp_path)]) for name in ("R", "r")]
     with pytest.raises(DataError, match="two streams are named"):
         prepare(sources, tmp_path / "out")
 
