@@ -19,8 +19,8 @@ SIMULATED = ("joins", "actors", "netsim", "topologies")
 HOSTS_OWN = {
     ROOT / "actors" / "hosting" / name
     for name in (
-        "descendants.py", "inline.py", "links.py", "live/post.py", "mesh.py", "ray_cluster.py",
-        "ray_processes.py", "saved_run.py",
+        "descendants.py", "inline.py", "links.py", "live/post.py", "mesh.py", "ray_agent.py",
+        "ray_cluster.py", "ray_processes.py", "saved_run.py",
     )
 }  # fmt: skip
 """What actors never see: how long each of them took, a live run's time, how long a cluster or a

@@ -15,6 +15,7 @@ import logging
 import os
 import secrets
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -34,6 +35,7 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 # On, SIGTERM aborts a process that uses Ray, whatever handles it in Python.
 os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
 
+from actors.hosting import ray_agent
 from actors.hosting.descendants import ending_with
 from actors.hosting.processes import RayUnavailableError
 from joins.threads import usable_cores
@@ -61,6 +63,8 @@ others."""
 JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """Set by `ray job submit`, which has shipped the repository itself and allows nobody else to."""
 _OBJECT_STORE_BYTES = 2 * 2**30
+_AGENT_COMMAND = "_build_python_executable_command_memory_profileable"
+"""Ray's function that returns how its agents are started, before their own arguments."""
 
 
 _entered = False
@@ -121,11 +125,12 @@ def _without_side_effects() -> Iterator[None]:
     By SIGTERM it would end its cluster below those that are talking to it, and then the whole
     process. Onto stdout it prints that a process has died, whatever becomes of that.
 
-    A cluster of our own neither grows nor copies logs nor has pages. Ray starts a process for each
-    of these even so, takes more processor time for them than for all else, and waits for one.
+    A cluster of our own neither grows nor copies logs nor has pages nor installs packages. Ray
+    starts a process for each of these even so, takes more processor time for them than for all
+    else, and waits for some; its node ends without those that `ray_agent` stands in for.
     """
     utils, worker, services = ray._private.utils, ray._private.worker, ray._private.services
-    node = ray._private.node.Node
+    node, agent = ray._private.node.Node, ray_agent.__file__
     with (
         patch.object(utils, "set_sigterm_handler", lambda handler: None),
         patch.object(worker, "listen_error_messages", lambda of, stopped: None),
@@ -133,6 +138,7 @@ def _without_side_effects() -> Iterator[None]:
         patch.object(node, "start_log_monitor", lambda node: None),
         patch.object(node, "start_api_server", lambda node, **options: None),
         patch.object(services, "get_node", partial(_get_registered_node, services.get_node)),
+        patch.object(services, _AGENT_COMMAND, lambda *_: [sys.executable, "-IS", agent]),
     ):
         yield
 
