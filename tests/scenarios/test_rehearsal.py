@@ -81,8 +81,8 @@ def test_another_process_stores_kernels_and_the_script_of_reports_meanwhile(
 
 def loaded_in_a_run(topology: str, folder: Path) -> list[str]:
     """Return the functions whose machine code a run made or read after its rehearsal."""
-    keys = np.arange(1_000) % 7
-    table = {"ts": np.arange(1_000) * 10**8, "id": keys, "price": keys * 1.5, "paid": keys * 1.4}
+    keys = np.arange(300) % 7
+    table = {"ts": np.arange(300) * 10**8, "id": keys, "price": keys * 1.5, "paid": keys * 1.4}
     config = scenario_files.build(
         {"name": "loads", "query": QUERY, "topology": topology, "streams": [{"table": "t"}] * 2},
         where="test",
@@ -98,7 +98,7 @@ def loaded_in_a_run(topology: str, folder: Path) -> list[str]:
     rehearse(*plan.rehearsal)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Dispatcher, "compile", compile_)
-        patched.setattr("actors.feed._READ_ROWS", 300)  # several blocks, of which some are joined
+        patched.setattr("actors.feed._READ_ROWS", 90)  # several blocks, of which some are joined
         simulate(plan, folder, pairs=True)
     return loaded
 

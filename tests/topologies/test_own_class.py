@@ -20,7 +20,7 @@ from scenarios.scenario_files import scenario_schema
 from topologies.parameters import describe
 from topologies.registry import find_topology
 
-QUERY = "SELECT * FROM R, S WHERE R.x < S.x AND R.y = S.y WINDOW AS (SLIDE INTERVAL '1' ON '20')"
+QUERY = "SELECT * FROM R, S WHERE R.x < S.x AND R.y = S.y WINDOW AS (SLIDE INTERVAL '5' ON '20')"
 PATH = f"{__name__}:Mine"
 
 
