@@ -160,15 +160,15 @@ class _Checked:
             if values.dtype.kind == "f" and not np.isfinite(values).all():
                 self._refuse(place, ~np.isfinite(values), f"{name} is NaN or infinite")
         if len(batch):
-            before = np.append(self._latest, batch.ts)
-            backwards = np.flatnonzero(before[:-1] > batch.ts)
-            if len(backwards):
-                at = int(backwards[0])
+            begins_earlier = batch.ts[0] < self._latest
+            if begins_earlier or (batch.ts[1:] < batch.ts[:-1]).any():
+                before = np.append(self._latest, batch.ts)
+                at = int(np.flatnonzero(before[:-1] > batch.ts)[0])
                 raise DataError(
                     f"{place}: event times run backwards at tuple {first + at}, from {before[at]} "
                     f"to {batch.ts[at]} ns; give the raw data, whose rows are then put in order"
                 )
-            self._latest = before[-1]
+            self._latest = batch.ts[-1]
         self.position += len(batch)
         return batch
 
@@ -278,30 +278,33 @@ class Feed(Stateful):
 
 
 class _Reader:
-    """What was read of a stream, and how many tuples of that were taken."""
+    """What was read of a stream, and not taken yet: blocks, in order."""
 
     def __init__(self, file: StreamData, start: int) -> None:
         self._blocks = file.batches(start)
-        self._read = Batch.empty(file.schema)
-        self._taken = 0
+        self._read = [Batch.empty(file.schema)]
 
     def times(self, rows: int) -> np.ndarray:
         """Return the event times of the next *rows* tuples, fewer at the very end."""
-        blocks = []
-        missing = rows - (len(self._read.ts) - self._taken)
+        missing = rows - sum(map(len, self._read))
         while missing > 0 and (block := next(self._blocks, None)) is not None:
-            blocks.append(block)
+            self._read.append(block)
             missing -= len(block)
-        if blocks:
-            left = self._read.slice(self._taken, len(self._read))
-            self._read, self._taken = Batch.concat([left, *blocks]), 0
-        return self._read.ts[self._taken : self._taken + rows]
+        times = [block.ts for block in self._read]
+        return (times[0] if len(times) == 1 else np.concatenate(times))[:rows]
 
     def take(self, rows: int) -> Batch:
-        """Take the next *rows* tuples, of those whose times have been looked at."""
-        begin = self._taken
-        self._taken += rows
-        return self._read.take(slice(begin, self._taken))
+        """Take the next *rows* tuples, of those whose times have been looked at.
+
+        Most are in one block; to join blocks whenever one is read would copy them all.
+        """
+        parts = []
+        while rows > len(self._read[0]):
+            rows -= len(self._read[0])
+            parts.append(self._read.pop(0))
+        parts.append(self._read[0].slice(0, rows))
+        self._read[0] = self._read[0].slice(rows, len(self._read[0]))
+        return Batch.concat(parts)
 
 
 ARRIVAL, PLACE = "_arrival", "_place"

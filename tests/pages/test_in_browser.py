@@ -16,6 +16,8 @@ from playwright.sync_api import Browser, Page, Request, ViewportSize, sync_playw
 import joinsim as js
 from tests.conftest import BROWSER
 
+pytestmark = pytest.mark.xdist_group("browser")  # pages are made once, and one browser opens them
+
 QUERY = (
     "SELECT * FROM R, S WHERE R.k = S.k "
     "AND R.ts BETWEEN S.ts - INTERVAL '50 us' AND S.ts + INTERVAL '50 us'"
