@@ -165,9 +165,14 @@ class _Columns:
         self._wait(0)
         self._file.finish()
 
-    def publish(self) -> Future[None]:
-        """Let the thread force the file, which is finished, to the disk; then it appears."""
-        return self._thread.submit(self._file.close)
+    def publish(self) -> None:
+        """Write what is left, and begin to force the file to the disk; then it appears."""
+        self.finish()
+        self._file.publish()
+
+    def close(self) -> None:
+        """Return when the file has appeared."""
+        self._file.close()
 
     def discard(self) -> None:
         """Remove the file, unless it was closed."""
@@ -235,7 +240,6 @@ class ResultWriter:
             self._late = columns(late_path(directory), LATE_SCHEMA)
             self._collectors = columns(collectors_path(directory), COLLECTORS_SCHEMA)
             self._opened = opened.pop_all()
-        self._published: list[Future[None]] = []
         self.produced = 0
 
     def __enter__(self) -> ResultWriter:
@@ -255,15 +259,14 @@ class ResultWriter:
 
     def publish(self) -> None:
         """Write what is left, and begin to force all files to the disk, side by side."""
-        self.finish()
-        self._published = [columns.publish() for columns in self._files]
+        for columns in self._files:
+            columns.publish()
 
     def close(self) -> None:
-        """Wait until all files are on the disk, `publish`ed before or now; they appear."""
-        if not self._published:
-            self.publish()
-        for published in self._published:
-            published.result()
+        """Return when all files have appeared, `publish`ed before or now."""
+        self.publish()
+        for columns in self._files:
+            columns.close()
 
     def collect(self, outputs: list[Output | Late | Collected]) -> None:
         """Write *outputs*."""

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from joins.errors import OutputError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import pyarrow as pa
 
 _REMEDIES = {
@@ -116,6 +118,7 @@ class WholeTable:
         self._place = path.resolve()  # not a link: what it points to is replaced
         self._unfinished = _unfinished(self._place)
         self._finished = False
+        self._published: Future[None] | None = None
         try:
             with writing(path):
                 self._writer = ParquetWriter(self._unfinished, schema, **options)
@@ -151,20 +154,36 @@ class WholeTable:
                 self._writer.close()
             self._finished = True
 
-    def close(self) -> None:
-        """Let the file appear, unless it has already. Raise as `whole_file` does."""
-        if self._open:
+    def publish(self) -> None:
+        """Finish the file, and let a thread force it to the disk; then it appears.
+
+        A disk takes some milliseconds, for which the caller has use. Raise as `whole_file` does.
+        """
+        from concurrent.futures import ThreadPoolExecutor  # with Arrow: a command may need neither
+
+        if self._published is None:
             self.finish()
+            thread = ThreadPoolExecutor(max_workers=1)
+            self._published = thread.submit(_publish, self._unfinished, self._place)
+            thread.shutdown(wait=False)  # it ends when it is done
+
+    def close(self) -> None:
+        """Return when the file has appeared; `publish` it where that is to do. Raise likewise."""
+        if self._open:
+            self.publish()
+            assert self._published is not None
             with writing(self._path):
-                _publish(self._unfinished, self._place)
+                self._published.result()
             self._open = False
 
     def discard(self) -> None:
-        """Remove the file, unless it was closed."""
+        """Remove the file, unless it has appeared."""
         if self._open:
             self._open = False
             with suppress(OSError):  # it writes a footer, for which there may be no room either
                 self._writer.close()
+            if self._published is not None:
+                self._published.exception()  # the thread is done with it
             _remove(self._unfinished)
 
 

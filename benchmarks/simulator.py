@@ -83,19 +83,20 @@ def measure() -> list[Result]:
     seconds, messages = [], 0
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(_REPEATS):
-            kernel = Kernel(
-                wiring=wiring,
-                placement={name: name for name in wiring},
-                network=full_mesh(wiring, PRESETS["rack"]),
-                profile=load_profile(),
-                host=InlineHost(specs, wiring, 1),
-                seed=1,
-                trace=Trace(trace_names(wiring), Path(folder) / "trace.parquet"),
-                collect=lambda emitted: None,
-            )
-            start = time.process_time()
-            messages = kernel.run().messages
-            seconds.append(time.process_time() - start)
+            with Trace(trace_names(wiring), Path(folder) / "trace.parquet") as trace:
+                kernel = Kernel(
+                    wiring=wiring,
+                    placement={name: name for name in wiring},
+                    network=full_mesh(wiring, PRESETS["rack"]),
+                    profile=load_profile(),
+                    host=InlineHost(specs, wiring, 1),
+                    seed=1,
+                    trace=trace,
+                    collect=lambda emitted: None,
+                )
+                start = time.process_time()
+                messages = kernel.run().messages
+                seconds.append(time.process_time() - start)
     return [Result.rate("messages simulated", messages, seconds, unit="messages/s", target=200_000)]
 
 

@@ -92,6 +92,7 @@ class Trace:
             use_dictionary=list(_NAMED),
             column_encoding=dict.fromkeys(COLUMNS[3:], "DELTA_BINARY_PACKED"),
         )
+        self._closed = False
         self.record = self._rows.append
         """Add one row, as `pack_row` has it."""
 
@@ -100,9 +101,13 @@ class Trace:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Discard the file of a trace that was not closed."""
+        """Return when the file of a trace that was closed has appeared; discard another."""
         if self._file:
-            self._file.discard()
+            try:
+                if self._closed:
+                    self._file.close()
+            finally:
+                self._file.discard()
 
     def flush_if_full(self) -> None:
         """Move rows to disk when enough have gathered; call now and then."""
@@ -110,10 +115,14 @@ class Trace:
             self._flush()
 
     def close(self) -> str:
-        """Write what is left and return the digest (hexadecimal, 16 digits)."""
+        """Write what is left and return the digest (hexadecimal, 16 digits).
+
+        The file appears some milliseconds later, at the end of the ``with`` at the latest.
+        """
         self._flush()
         if self._file:
-            self._file.close()
+            self._file.publish()
+        self._closed = True
         return self._hash.hexdigest()[:16]
 
     def _flush(self) -> None:

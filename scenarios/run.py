@@ -365,10 +365,10 @@ def _write_down(run: LiveRun, graph: ActorGraph, directory: Path, destination: D
         for rows in run.entries():
             assert isinstance(rows, np.ndarray)  # results are in files
             _record(trace, rows)
-        trace.close()
-    for piece in run.pieces():
-        receive_piece(piece, destination)
-    put_together(destination)
+        trace.close()  # the disk takes it while results are put together
+        for piece in run.pieces():
+            receive_piece(piece, destination)
+        put_together(destination)
 
 
 def _record(trace: Trace, rows: np.ndarray) -> None:

@@ -94,22 +94,22 @@ def simulate(
         emitted.extend(results)
         collect(results)
 
-    kernel = system(
-        wiring=wiring,
-        placement=placement,
-        network=network,
-        profile=profile,
-        host=host,
-        seed=seed,
-        trace=Trace(trace_names(wiring), path),
-        collect=take,
-        inbox_messages=inbox_messages,
-        **more,
-    )
-
     def limit(at: Progress) -> None:
         if until_ns is not None and at.now_ns > until_ns:
             raise TooLongError
 
-    outcome = kernel.run(progress=limit)
+    with Trace(trace_names(wiring), path) as trace:
+        kernel = system(
+            wiring=wiring,
+            placement=placement,
+            network=network,
+            profile=profile,
+            host=host,
+            seed=seed,
+            trace=trace,
+            collect=take,
+            inbox_messages=inbox_messages,
+            **more,
+        )
+        outcome = kernel.run(progress=limit)
     return Simulated(outcome, emitted, pq.read_table(path), host)

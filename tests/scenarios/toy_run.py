@@ -157,9 +157,11 @@ def toy_report(
         files=files,
     )
     graph = plan.graph(pairs=False)
-    trace = Trace(trace_names(graph.wiring), directory / "trace.parquet")
     latencies = LatencyHistogram()
-    with ResultWriter(directory, streams=query.streams, actors=graph, pairs=False) as results:
+    with (
+        Trace(trace_names(graph.wiring), directory / "trace.parquet") as trace,
+        ResultWriter(directory, streams=query.streams, actors=graph, pairs=False) as results,
+    ):
 
         def collect(outputs: list[Any]) -> None:
             results.collect(outputs)

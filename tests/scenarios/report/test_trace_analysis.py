@@ -44,15 +44,14 @@ rows = st.lists(
 
 def write_trace(path: Path, journal: list[Row]) -> None:
     names = [*ACTORS, *PORTS]
-    trace = Trace(names, path)
-    for seq, row in enumerate(journal):
-        port = len(ACTORS) + row.port
-        trace.record(
-            pack_row(
-                row.sender, row.receiver, port, seq, row.nbytes, 1, row.last, row.last, *row.times
+    with Trace(names, path) as trace:
+        for seq, row in enumerate(journal):
+            port = len(ACTORS) + row.port
+            last = row.last
+            trace.record(
+                pack_row(row.sender, row.receiver, port, seq, row.nbytes, 1, last, last, *row.times)
             )
-        )
-    trace.close()
+        trace.close()
 
 
 @pytest.fixture(scope="module")
