@@ -151,6 +151,10 @@ class WindowState(Stateful, ABC):
         """Return the positions that the tuples of *part* see: by default whole segments."""
         return None, None
 
+    def reaches(self, part: Probes, stop: int) -> bool:
+        """Return whether a tuple of *part* may see what is before position *stop*."""
+        return len(part) > 0
+
     def before_evaluation(self, context: Context) -> None:
         """Prepare for tuples that are about to be evaluated."""
 
@@ -192,6 +196,10 @@ class Carried(WindowState):
     def bounds(self, part: Probes) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what the tuples carry."""
         return part.start, part.stop
+
+    def reaches(self, part: Probes, stop: int) -> bool:
+        """Return whether the window of the first tuple begins before *stop*."""
+        return len(part) > 0 and bool(part.start[0] < stop)
 
     def after_evaluation(self, routed: Routed, context: Context) -> None:
         """Store the last bounds that passed by."""
@@ -499,8 +507,14 @@ class PoJoinPE(Actor):
             step = Step(f"{self._structure}.seal", len(segment), len(segment))
             context.charge(segment.work, step)
         self._sealed.append(sealed)
-        # Queued tuples saw the epoch whole, whatever has expired since.
-        queue = self._queues.pop(epoch)
+        # Queued tuples saw the epoch whole, whatever has expired since. Where slides are short and
+        # arrays take long to come, most came too late to see any of it.
+        stops = [sealed.stop(stored) for stored in self._sides.stored_stream]
+        queue = [
+            routed
+            for routed in self._queues.pop(epoch)
+            if any(map(self._window.reaches, routed.parts, stops))
+        ]
         if queue:
             self._probe(queue, [[sealed]] * len(self._sides.probing), context)
 

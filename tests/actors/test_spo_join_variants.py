@@ -169,6 +169,16 @@ def test_results_dealt_in_turns_are_missing_but_never_wrong(mutable: str, tmp_pa
     assert verdict(tmp_path, turns | {"logical_pes": 1}).exact
 
 
+def test_an_epoch_answers_no_tuple_that_came_too_late_to_see_it(tmp_path: Path) -> None:
+    """All tuples are there before the first merge is done, and wait for every one of them."""
+    window, rows = 8, 140
+    query = SELF_JOIN.format(f"SLIDE INTERVAL '1' ON '{window}'")
+    assert verdict(tmp_path, query=query, rows=rows, batch_rows=rows).exact
+    trace = pq.read_table(tmp_path / "trace.parquet", columns=["sender", "port"]).to_pylist()
+    answers = [row for row in trace if row["port"] == "sink" and "po_join" in row["sender"]]
+    assert 0 < len(answers) <= rows * (window + 1)
+
+
 @pytest.mark.parametrize("way", ["own_slide", "round_robin", "cache"])
 def test_a_window_state_that_comes_late_finds_expired_tuples(way: str, tmp_path: Path) -> None:
     query = SELECTIVE.format("SLIDE INTERVAL '60' ON '180'")
