@@ -23,7 +23,6 @@ from spark_bridge.hosted.host import run_hosted, write_arrivals
 from spark_bridge.hosted.stage import HostedQuery
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import RawSource
-from spark_bridge.prepared import PreparedStream
 from spark_bridge.session import (
     SessionOptions,
     active_session,
@@ -50,21 +49,21 @@ def store_classes() -> Path:
     path = classes_path(find_java())
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        raw, stored = Path(folder) / "raw.csv", Path(folder) / path.name
-        with raw.open("w", newline="") as file:
-            csv.writer(file).writerows([("ts", "a"), *((row, row % 7) for row in range(100))])
+        stored = Path(folder) / path.name
         with spark_session(SessionOptions(quick_start=True, store_classes=stored)) as spark:
-            source = RawSource(name="R", paths=[str(raw)])
-            (stream,) = prepare(source, Path(folder) / "out", spark=spark)
-            _host(stream, Path(folder), spark)
+            use_spark(spark, Path(folder))
         if not stored.is_file():
             raise EngineUnavailable("Java ended without storing Spark's classes")
         stored.replace(path)
     return path
 
 
-def _host(stream: PreparedStream, folder: Path, spark: SparkSession) -> None:
-    """Run a query of one actor, which reads *stream*, inside Spark."""
+def use_spark(spark: SparkSession, folder: Path) -> None:
+    """Prepare a small stream in *folder* and run a query of one actor, which reads it, in Spark."""
+    raw = folder / "raw.csv"
+    with raw.open("w", newline="") as rows:
+        csv.writer(rows).writerows([("ts", "a"), *((row, row % 7) for row in range(100))])
+    (stream,) = prepare(RawSource(name="R", paths=[str(raw)]), folder / "out", spark=spark)
     file = StreamFile(schema=stream.schema, directory=stream.path)
     feeding = Feeding(batch_rows=50)
     write_arrivals((file,), feeding, folder / "arrivals", rows=50)
@@ -78,8 +77,13 @@ def _host(stream: PreparedStream, folder: Path, spark: SparkSession) -> None:
     run_hosted(query, folder / "arrivals", folder / "hosted", spark=spark)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Store the classes, and print the file or why there is none."""
     try:
         print(store_classes())
     except EngineUnavailable as error:
         sys.exit(f"joinsim: {error}")
+
+
+if __name__ == "__main__":
+    main()
