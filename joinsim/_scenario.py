@@ -503,7 +503,7 @@ class Scenario:
             plan = self.prepare(address=address)
             clock.lap("prepare")
             return plan
-        from scenarios.rehearsal import rehearsing_ahead
+        from scenarios.rehearsing_ahead import rehearsing_ahead
 
         with rehearsing_ahead(self.config, self.observer.compiling) as rehearse:
             plan = self.prepare(address=address, on_spark=rehearse)

@@ -14,7 +14,8 @@ from scenarios import rehearsal, scenario_files
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
 from scenarios.processes import run_alone
-from scenarios.rehearsal import _first_rows, rehearse, rehearsing_ahead
+from scenarios.rehearsal import rehearse
+from scenarios.rehearsing_ahead import _first_rows, rehearsing_ahead
 from scenarios.run import simulate
 from scenarios.streams import PREPARED_VARIABLE, prepare_streams
 from scenarios.tables import prepare_tables
