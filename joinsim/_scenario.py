@@ -408,10 +408,11 @@ class Scenario:
         ConfigError
             There is no such engine.
         """
-        from scenarios.engines.comparison import compare_engines, find_engines
+        from scenarios.engines.comparison import check_ordered, compare_engines, find_engines
 
         self._check_query("compare engines on")
         chosen = find_engines(engines)
+        check_ordered(self.config.feeding.disorder)  # before the data, which can take minutes
         plan = self.prepare()
         if self._has_command("compare"):
             limit = None if limit_s is None else f"{limit_s:g}"

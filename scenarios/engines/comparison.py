@@ -159,6 +159,15 @@ class EngineComparison(Recorded):
         ]
 
 
+def check_ordered(disorder: object) -> None:
+    """Raise :exc:`ConfigError` where tuples may come late, by a *disorder* that is set."""
+    if disorder:
+        raise ConfigError(
+            "feeding.disorder, or an order of arrival: each engine has its own idea of what is "
+            "late, so engines are compared on ordered streams; leave it out"
+        )
+
+
 def compare_engines(
     plan: Plan,
     engines: Sequence[Engine],
@@ -179,11 +188,7 @@ def compare_engines(
 
     Raise :exc:`ConfigError` if the plan's tuples may come late: engines differ in what is late.
     """
-    if plan.feeding.disorder:
-        raise ConfigError(
-            "feeding.disorder, or an order of arrival: each engine has its own idea of what is "
-            "late, so engines are compared on ordered streams; leave it out"
-        )
+    check_ordered(plan.feeding.disorder)
     folder = (directory / POINTS).resolve()  # Spark's JVM works in another
     plan = with_own_streams(plan, folder / _STREAMS)
     try:

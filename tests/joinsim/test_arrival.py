@@ -55,6 +55,11 @@ def test_the_answer_is_that_of_the_same_data_in_order(arrival: str | dict[str, s
     assert disordered.digest != ordered.digest
 
 
+def test_engines_are_not_compared_in_an_order_of_arrival() -> None:
+    with pytest.raises(js.ConfigError, match="engines are compared on ordered streams"):
+        js.compare_engines(QUERY, streams(), engines="duckdb", topology="kp_oij", arrival="came")
+
+
 @pytest.mark.parametrize("batch", [1, 7, 1000])
 def test_rows_are_fed_in_their_own_order(batch: int) -> None:
     plan = run(arrival="rows").finished.plan
