@@ -41,7 +41,7 @@ def write_stream(folder: Path, rows: int) -> None:
 def test_a_run_whose_driver_is_killed_goes_on_to_the_same_results(
     backend: str, tmp_path: Path, joinsim: Command
 ) -> None:
-    write_stream(tmp_path, 15_000)
+    write_stream(tmp_path, 7_500)
     snapshots = random.Random(os.getpid()).randint(1, 2)  # anywhere: the outcome is the same
 
     def saved(folder: Path, _: psutil.Process) -> bool:
