@@ -41,6 +41,14 @@ def spark() -> Iterator[Any]:
         yield session
 
 
+@pytest.fixture
+def prepared_once(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leave streams that the test has Spark prepare to later tests that want the same."""
+    monkeypatch.setenv("JOINSIM_PREPARED", str(tmp_path_factory.getbasetemp() / "prepared"))
+
+
 @pytest.fixture(scope="session")
 def ray_running() -> Iterator[None]:
     """One Ray for the whole test run, with room for three processes."""

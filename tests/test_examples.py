@@ -25,7 +25,12 @@ def test_every_example_is_run() -> None:
 
 
 # Those that use Ray or Spark run where the other tests of Ray or Spark do, with the same Spark.
-GROUPS = {"run_on_a_ray_cluster": "ray", "prepare_with_spark": "spark"}
+GROUPS = {
+    "run_on_a_ray_cluster": "ray",
+    "false_positives_over_seeds": "spark",
+    "sweep_delta_and_tau": "spark",
+    "prepare_with_spark": "spark",
+}
 NAMES = [
     pytest.param(name, marks=pytest.mark.xdist_group(GROUPS.get(name, name))) for name in PRINTS
 ]
@@ -38,6 +43,7 @@ def test_an_example_prints_what_it_promises(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
+    prepared_once: None,
 ) -> None:
     if GROUPS.get(name) == "spark":
         request.getfixturevalue("spark")

@@ -23,7 +23,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted(
     path for path in DOCS.rglob("*.md") if "_build" not in path.parts and "```" in path.read_text()
 )
-ENGINES = {"tutorial": "spark", "own-data": "spark", "spark": "spark", "ray": "ray"}
+_ON_SPARK = ("tutorial", "compare", "figures", "own-data", "spark")
+ENGINES = {"ray": "ray", **dict.fromkeys(_ON_SPARK, "spark")}
 """Pages that use one of them: they run where the other tests of it do, with the same Spark."""
 
 
@@ -76,7 +77,11 @@ SYBIL = Sybil(
     ],
 )
 def test_the_code_of_a_page_runs(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    prepared_once: None,
 ) -> None:
     if ENGINES.get(page.stem) == "spark":
         request.getfixturevalue("spark")

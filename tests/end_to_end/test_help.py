@@ -36,7 +36,7 @@ def example_of(joinsim: Command, words: tuple[str, ...]) -> list[str]:
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
 def test_every_help_ends_with_an_example_that_works(
-    words: tuple[str, ...], joinsim: Command
+    words: tuple[str, ...], joinsim: Command, prepared_once: None
 ) -> None:
     example = example_of(joinsim, words)
     assert tuple(example[: len(words)]) == words

@@ -33,7 +33,7 @@ def test_a_file_that_is_wrong_is_refused_where_it_is_named(tmp_path: Path) -> No
         js.scenario(file)
 
 
-def test_a_run_may_be_of_another_scale() -> None:
+def test_a_run_may_be_of_another_scale(spark: object, prepared_once: None) -> None:
     scenario = js.scenario("oij-w1")
     small, same = scenario.run(scale="smoke"), js.scenario("oij-w1", scale="smoke").run()
     assert isinstance(small, js.Run)
