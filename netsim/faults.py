@@ -21,10 +21,10 @@ may last as long as it likes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import chain
+from itertools import compress
 from math import ceil
 from typing import Literal, NamedTuple
 
@@ -227,38 +227,51 @@ class LinkFaults:
     """The faults of a link in one direction; where several meet, they add up."""
 
     def __init__(self, rows: Sequence[tuple[LinkFault, FaultSpans]]) -> None:
-        self._rows = rows
+        self._faults = [fault for fault, _ in rows]
+        self._spans = [spans for _, spans in rows]
+        self._states: dict[tuple[bool, ...], LinkState] = {}
+        """What is wrong, by which of the faults are there."""
 
     def at(self, now: int) -> LinkState:
         """Return what is wrong at a time."""
-        state = SOUND
-        for fault, spans in self._rows:
-            if not spans.active(now):
-                continue
-            match fault.kind:
-                case "loss":
-                    state = state._replace(loss=_either(state.loss, fault.rate))
-                case "duplicate":
-                    state = state._replace(duplicate=_either(state.duplicate, fault.rate))
-                case "reorder":
-                    state = state._replace(
-                        reorder=_either(state.reorder, fault.rate),
-                        reorder_ns=max(state.reorder_ns, fault.delay_ns),
-                    )
-                case "delay":
-                    state = state._replace(delay_ns=state.delay_ns + fault.delay_ns)
-                case "partition":
-                    state = state._replace(cut=True)
-                case "bandwidth":
-                    state = state._replace(bandwidth=state.bandwidth * fault.factor)
+        there = tuple([spans.at(now)[0] <= now for spans in self._spans])
+        state = self._states.get(there)
+        if state is None:
+            state = self._states[there] = _together(compress(self._faults, there))
         return state
+
+
+def _together(faults: Iterable[LinkFault]) -> LinkState:
+    """Return what is wrong where all of *faults* are there."""
+    state = SOUND
+    for fault in faults:
+        match fault.kind:
+            case "loss":
+                state = state._replace(loss=_either(state.loss, fault.rate))
+            case "duplicate":
+                state = state._replace(duplicate=_either(state.duplicate, fault.rate))
+            case "reorder":
+                state = state._replace(
+                    reorder=_either(state.reorder, fault.rate),
+                    reorder_ns=max(state.reorder_ns, fault.delay_ns),
+                )
+            case "delay":
+                state = state._replace(delay_ns=state.delay_ns + fault.delay_ns)
+            case "partition":
+                state = state._replace(cut=True)
+            case "bandwidth":
+                state = state._replace(bandwidth=state.bandwidth * fault.factor)
+    return state
 
 
 class ActorFaults:
     """The faults of one actor; where several meet, they add up."""
 
     def __init__(self, rows: Sequence[tuple[ActorFault, FaultSpans]]) -> None:
-        self._rows = rows
+        self._pauses, self._stalls, self._crashes = (
+            [spans for fault, spans in rows if fault.kind == kind]
+            for kind in ("pause", "stall", "crash")
+        )
         self.skews = [(fault.offset_ns, spans) for fault, spans in rows if fault.kind == "skew"]
         """How far the clock is ahead, and when."""
         self._slows = [(fault.factor, spans) for fault, spans in rows if fault.kind == "slow"]
@@ -269,19 +282,18 @@ class ActorFaults:
 
     def paused_until(self, now: int) -> int:
         """Return when a pause is over; *now* where there is none."""
-        return self._over("pause", now)
+        return _over(self._pauses, now)
 
     def stalled_until(self, now: int) -> int:
         """Return when a source has data again; *now* where it has."""
-        return self._over("stall", now)
+        return _over(self._stalls, now)
 
     def crash(self, now: int) -> tuple[int, int] | None:
         """Return when the next crash is, at *now* or later, and when the actor starts again."""
-        spans = [spans for fault, spans in self._rows if fault.kind == "crash"]
-        found = [one.at(now) for one in spans]
+        found = [one.at(now) for one in self._crashes]
         later = [
             one.at(end_ns) if start_ns < now else (start_ns, end_ns)
-            for one, (start_ns, end_ns) in zip(spans, found, strict=True)
+            for one, (start_ns, end_ns) in zip(self._crashes, found, strict=True)
         ]
         return min((at for at in later if at[0] < FOREVER_NS), default=None)
 
@@ -317,17 +329,26 @@ class ActorFaults:
                 now, left_ns = self._periods.skip(now, left_ns)
         return now
 
-    def _over(self, kind: ActorKind, now: int) -> int:
-        """Return when no fault of a kind is there any more: they may follow on each other."""
-        rows = [spans for fault, spans in self._rows if fault.kind == kind]
-        while any(spans.active(now) for spans in rows):
-            now = max(spans.at(now)[1] for spans in rows if spans.active(now))
-        return now
-
     def next_change(self, now: int) -> int:
         """Return the next time after *now* at which a pause or a slow-down begins or ends."""
-        ends = chain.from_iterable(spans.at(now) for _, spans in self._stretching)
-        return min((at_ns for at_ns in ends if at_ns > now), default=FOREVER_NS)
+        change_ns = FOREVER_NS
+        for _, spans in self._stretching:
+            for at_ns in spans.at(now):
+                if now < at_ns < change_ns:
+                    change_ns = at_ns
+        return change_ns
+
+
+def _over(rows: Sequence[FaultSpans], now: int) -> int:
+    """Return when none of the spans is on any more: they may follow on each other."""
+    before_ns = -1
+    while before_ns < now:
+        before_ns = now
+        for spans in rows:
+            start_ns, end_ns = spans.at(now)
+            if start_ns <= now:
+                now = end_ns
+    return now
 
 
 class _Periods:
