@@ -211,6 +211,16 @@ def clear_results(directory: Path, more: Iterable[str] = ()) -> None:
     remove_unfinished(directory)
 
 
+def read_results(directory: Path) -> dict[str, bytes]:
+    """Return the contents of a run's files of results, by name: equal where the results are.
+
+    That of its trace is not: what its encoding fills up with is whatever was in memory.
+    """
+    return {
+        path.name: path.read_bytes() for path in directory.glob("*.parquet") if path.name != TRACE
+    }
+
+
 def remove(path: Path) -> None:
     """Delete a file or a folder, if it is there."""
     if path.is_dir():
