@@ -11,6 +11,8 @@ import pytest
 from actors.hosting import ray_processes
 from actors.hosting.processes import Label
 from actors.hosting.ray_cluster import ray
+from scenarios.run import simulate
+from scenarios.run_directory import clear_results, read_results
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.world import World
 from tests.actors.meshes import use_threads
@@ -28,13 +30,14 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def check_equal_to_inline(world: World, directory: Path) -> None:
     if world.lossy:
         return  # without a transport it runs inline alone
-    processes = 1 + world.seed % 3
-    inline = world.run(directory, pairs=True)
-    pairs = (directory / "results.parquet").read_bytes()
-    elsewhere = world.run(directory, pairs=True, backend="ray", processes=processes)
-    assert elsewhere.outcome == inline.outcome
-    assert elsewhere.verdict == inline.verdict
-    assert (directory / "results.parquet").read_bytes() == pairs
+    inline = world.plan(directory, pairs=True)
+    elsewhere = inline.with_settings(backend="ray", processes=1 + world.seed % 3)
+    found = []
+    for plan in (inline, elsewhere):
+        clear_results(directory)
+        outcome = simulate(plan, directory, pairs=True).outcome
+        found.append((outcome, read_results(directory)))
+    assert found[0] == found[1]
 
 
 def reuse_processes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -51,7 +54,7 @@ def reuse_processes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return started
 
 
-def test_ray_has_the_digest_the_pairs_and_the_verdict_of_inline(
+def test_ray_has_the_digest_and_the_results_of_inline(
     ray_running: None, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = reuse_processes(monkeypatch)
@@ -63,7 +66,7 @@ def test_ray_has_the_digest_the_pairs_and_the_verdict_of_inline(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_other_processes_have_the_digest_the_pairs_and_the_verdict_of_inline(
+def test_other_processes_have_the_digest_and_the_results_of_inline(
     name: str, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_threads(monkeypatch)

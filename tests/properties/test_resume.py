@@ -15,9 +15,11 @@ import pytest
 from actors.hosting.saved_run import SavedRun, SavingHost
 from actors.protocol import Progress, Reply
 from joins.errors import JoinsimError
+from netsim.outcome import Outcome
 from scenarios import run as running
 from scenarios.line import Line
-from scenarios.run import Report, execute
+from scenarios.run import simulate
+from scenarios.run_directory import read_results
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.fuzzing import EndlessRunError
 from scenarios.worlds.world import World
@@ -84,12 +86,12 @@ class Limit(Line):
             raise EndlessRunError("it goes on and on")
 
 
-def ended(world: World, folder: Path, every: int, **settings: Any) -> tuple[Report, int]:
+def ended(world: World, folder: Path, every: int, **settings: Any) -> tuple[Outcome, int]:
     """Go on with a world; return what became of it, and the messages answered from disk."""
     plan = world.plan(folder, **settings)
     folder.mkdir(parents=True, exist_ok=True)
     with SavedOften(folder / "saved", every) as disk:
-        return execute(plan, folder, rehearsal=False, line=Limit(), disk=disk), disk.answered
+        return simulate(plan, folder, pairs=False, line=Limit(), disk=disk).outcome, disk.answered
 
 
 def draw(topology: str, number: int) -> tuple[np.random.Generator, World]:
@@ -101,11 +103,12 @@ def draw(topology: str, number: int) -> tuple[np.random.Generator, World]:
 
 def check(
     rng: np.random.Generator, world: World, death: Death, folder: Path, **settings: Any
-) -> tuple[Report, int]:
+) -> tuple[Outcome, int]:
     """Kill a world at two random messages, one after the other, and compare what it came to.
 
-    Return that, and how many messages were answered from disk; raise :exc:`JoinsimError` where the
-    undisturbed world does not end well.
+    Those are its outcome and its results: a verdict is of nothing else. Return the outcome, and how
+    many messages were answered from disk; raise :exc:`JoinsimError` where the undisturbed world
+    does not end well.
     """
     death.at = None
     whole, _ = ended(world, folder / "whole", _NEVER, **settings)
@@ -116,9 +119,8 @@ def check(
             ended(world, folder / "killed", every, **settings)
     death.at = None
     gone_on, answered = ended(world, folder / "killed", every, **settings)
-    assert gone_on.outcome == whole.outcome
-    assert gone_on.verdict == whole.verdict
-    assert gone_on.latencies.max == whole.latencies.max
+    assert gone_on == whole
+    assert read_results(folder / "killed") == read_results(folder / "whole")
     return gone_on, answered
 
 
@@ -147,11 +149,10 @@ def test_worlds_in_other_processes_go_on_to_their_outcome(
         reliable = {key: value for key, value in world.network.items() if key != "transport"}
         world = dataclasses.replace(world, network=reliable)
         with suppress(JoinsimError):
-            report, repeated = check(
+            outcome, repeated = check(
                 rng, world, death, tmp_path / str(number), backend="ray", processes=2
             )
             answered += repeated
-            recovered = report.outcome.recovered
-            restarts += recovered.restarts if recovered else 0
+            restarts += outcome.recovered.restarts if outcome.recovered else 0
     assert answered > 0
     assert restarts > 0
