@@ -63,6 +63,7 @@ def _sequence_steps(
     query: JoinQuery, plan: JoinPlan, schemas: Sequence[Schema], delta_ns: int
 ) -> PlanSteps:
     """Return the one-way joins of all sequences."""
+    windows = query.windows
     steps = [
         _one_way_step(
             query,
@@ -71,7 +72,7 @@ def _sequence_steps(
             [Operand.of_stream(stream) for stream in join.probe],
             Operand.of_stream(join.destination),
             number=number,
-            window=query.windows[join.destination],
+            window=windows[join.destination],
             following=None if len(join.probe) + 1 == len(plan.streams) else number + 1,
         )
         for number, join in enumerate(plan.one_way_joins)
