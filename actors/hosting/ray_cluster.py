@@ -80,6 +80,9 @@ def ray_cluster(
     other find them started, with all that they have compiled. Yield whether runs may leave their
     processes for later ones: whether another `ray_cluster` is around this one.
 
+    A cluster that is started here is for joinsim's runs: it has none of Ray's agents, without which
+    tasks of your own that name a ``runtime_env`` do not start. Start Ray yourself for those.
+
     Examples
     --------
     >>> import joinsim as js
