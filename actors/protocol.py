@@ -116,8 +116,8 @@ class Context(Protocol):
     def peers(self, port: str) -> tuple[str, ...]:
         """Return the receivers wired to *port*, in the order of their index."""
 
-    def send(self, port: str, payload: Payload, to: int | None = None) -> None:
-        """Send *payload* to the peer at index *to* of *port*, or to all of them.
+    def send(self, port: str, payload: Payload, to: int | tuple[int, ...] | None = None) -> None:
+        """Send *payload* to the peer at index *to* of *port*, to several, or to all of them.
 
         It leaves when the service of the present message is complete.
         """

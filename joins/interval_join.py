@@ -40,6 +40,9 @@ class JoinedPairs(NamedTuple):
     work: Work
 
 
+_NO_RANGES = ranges_for((), ())
+
+
 class IntervalJoin(Stateful):
     """Two state buffers, and the conditions that a pair must satisfy.
 
@@ -82,10 +85,12 @@ class IntervalJoin(Stateful):
         lower, upper = self._interval.offsets(stream)
         reach = Reach(lower, upper + 1)
         conditions = self._sides.probing[stream]
-        ranges = ranges_for(conditions, probe_columns(conditions, batch))
+        ranges = _NO_RANGES
+        if conditions:
+            ranges = ranges_for(conditions, probe_columns(conditions, batch))
         ids, row, found = find(groups, reach, ranges, enumerate=enumerate)
         inserted = self.buffers[stream].insert(
-            groups if own.all() else groups.only(own),
+            groups if np.count_nonzero(own) == len(own) else groups.only(own),
             self._codes(stream, batch),
             horizon=self._interval.horizon(stream, watermark),
             floor=self._interval.horizon(stream, low_watermark),

@@ -43,10 +43,12 @@ class RecordingContext:
             raise KeyError(f"{self.name} has no port {port!r}; it has: {known}")
         return self._ports[port]
 
-    def send(self, port: str, payload: Payload, to: int | None = None) -> None:
-        """Record a send to one peer of *port* or to all."""
+    def send(self, port: str, payload: Payload, to: int | tuple[int, ...] | None = None) -> None:
+        """Record a send to one peer of *port*, to several, or to all."""
         receivers = self._ports.get(port) or self.peers(port)
-        if to is not None:
+        if isinstance(to, tuple):
+            receivers = tuple(receivers[one] for one in to)
+        elif to is not None:
             receivers = (receivers[to],)
         self._reply.sends.append(
             Sent(port, receivers, payload, payload.nbytes, payload.rows, payload.span)

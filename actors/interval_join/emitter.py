@@ -315,8 +315,7 @@ class Emitter(Actor):
                 watermark=min(share.watermark, oldest[targets[0]]),
                 key_watermark=batch.key_watermark,
             )
-            for replica in targets:
-                context.send("replicas", payload, to=replica)
+            context.send("replicas", payload, to=targets)
         self._turn += 1
         return min(share.watermark, *oldest)
 

@@ -129,18 +129,19 @@ class Collector(Stateful):
 
     def take(self, tuples: Tuples, now: int) -> list[Tuples]:
         """Add one message at *now*, and return those whose turn has come, in order."""
-        self.tuples += tuples.rows
+        self.tuples += len(tuples.data)
         if not self._ordered:
             return [tuples]
         self._queues[tuples.channel].append((now, tuples))
-        self._waiting += tuples.rows
+        self._waiting += len(tuples.data)
         due = []
         while self._queues[self._next]:
             since, message = self._queues[self._next].popleft()
             due.append(message)
-            self._waiting -= message.rows
-            if message.rows:
-                self.waited_ns += message.rows * (now - since)
+            rows = len(message.data)
+            if rows:
+                self._waiting -= rows
+                self.waited_ns += rows * (now - since)
                 self.longest_ns = max(self.longest_ns, now - since)
             if self._replica in message.ends:
                 self._next = (self._next + 1) % len(self._queues)
@@ -192,15 +193,18 @@ class Replica(Actor):
         found: list[Found] = []
         for tuples in self._collector.take(message.payload, context.now):
             if len(tuples.data):
-                found.append(self._join_batch(tuples, context))
+                found += self._join_batch(tuples, context)
             if self._replica in tuples.ends:
                 self._watermarks.advance(tuples.channel, tuples.watermark)
                 if self._watermarks.low == END:
                     self._report_collector(context)
         send_answers(found, context)
 
-    def _join_batch(self, tuples: Tuples, context: Context) -> Found:
-        """Join one batch: drop what is late, probe with the rest, and store what is its own."""
+    def _join_batch(self, tuples: Tuples, context: Context) -> list[Found]:
+        """Join one batch: drop what is late, probe with the rest, and store what is its own.
+
+        Return its matches, if there are any.
+        """
         stream, data = tuples.stream, tuples.data
         key = None if tuples.key_watermark is None else int(data.batch.key[0])
         low = self._watermarks.low
@@ -217,7 +221,9 @@ class Replica(Actor):
         context.charge(joined.work, step)
         if key is not None and tuples.key_watermark is not None:
             self._watermarks.advance_key(tuples.channel, key, tuples.key_watermark)
-        return Found(joined.matches, data.born_ns[joined.row], tuples.span)
+        if not len(joined.row):
+            return []
+        return [Found(joined.matches, data.born_ns[joined.row], tuples.span)]
 
     def _own(self, tuples: Tuples) -> np.ndarray:
         """Return which tuples this replica is to store: each is stored at one of its targets."""

@@ -34,6 +34,8 @@ from joins.work import BYTES_COPIED, COMPARISONS, INSERTS, MATCHES, MOVES, Work,
 _LEAST_KEYS = 16
 _LEAST_TUPLES = 64
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
+_FULL = -1
+_NO_IDS = np.empty(0, np.int64)
 
 
 @storable
@@ -130,11 +132,11 @@ class IntervalBuffer(Stateful):
 
     def __init__(self, conditions: int) -> None:
         self._conditions = conditions
+        self._live = 0
         self._allocate(_LEAST_KEYS, _LEAST_TUPLES)
 
     def __len__(self) -> int:
-        used = self._keys.used[0]
-        return int((self._keys.tail[:used] - self._keys.head[:used]).sum())
+        return self._live
 
     def insert(self, groups: KeyGroups, codes: np.ndarray, *, horizon: int, floor: int) -> Work:
         """Store tuples, after dropping older ones.
@@ -153,12 +155,14 @@ class IntervalBuffer(Stateful):
         counters = new_counters()
         if self._keys.used[0] + len(groups.keys) > len(self._keys.key):
             self._pack(floor, groups, counters)
-        slots = np.empty(len(groups.keys), np.int64)
-        if not _reserve(self._keys, self._pool, groups, slots, horizon, counters):
-            self._pack(floor, groups, counters)
-            fits = _reserve(self._keys, self._pool, groups, slots, horizon, counters)
-            assert fits, "a packed pool has room for every key touched to double"
-        _store(self._keys, self._pool, groups, slots, codes, counters)
+        if len(groups.order):
+            slots = np.empty(len(groups.keys), np.int64)
+            dropped = _insert(self._keys, self._pool, groups, slots, codes, horizon, counters)
+            if dropped == _FULL:
+                self._pack(floor, groups, counters)
+                dropped = _insert(self._keys, self._pool, groups, slots, codes, horizon, counters)
+                assert dropped != _FULL, "a packed pool has room for every key touched to double"
+            self._live += len(groups.order) - dropped
         return Work.from_counters(counters)
 
     def probe(
@@ -168,29 +172,50 @@ class IntervalBuffer(Stateful):
 
         *conditions* are the further ones, in the rows of the batch; its positions are not used.
         """
-        counters = new_counters()
+        counters, pool = new_counters(), self._pool
         begin, end = np.empty((2, len(groups.order)), np.int64)
-        _reach_stored(self._keys, self._pool, groups, reach, begin, end, counters)
-        pool = self._pool
         ranges = _Ranges(groups.order, groups.ids, begin, end, pool.id, pool.sums, of_probes=True)
-        return self._match(ranges, groups, conditions, counters, enumerate=enumerate)
+        found = _Found.of(len(begin))
+        rows = _probe(self._keys, pool, groups, reach, conditions, ranges, found, _NO_IDS, counters)
+        listed = self._list(ranges, groups, conditions, found, counters) if enumerate else None
+        return found.partners(rows, listed, counters)
 
     def probe_stored(
         self, groups: KeyGroups, reach: Reach, conditions: Ranges, *, enumerate: bool = False
     ) -> Partners:
         """Return the probes that match each stored tuple."""
-        counters = new_counters()
+        counters, pool = new_counters(), self._pool
         first, past = np.empty((2, len(groups.keys)), np.int64)
-        reached = _reach_keys(self._keys, self._pool, groups, reach, first, past, counters)
+        reached = _reach_keys(self._keys, pool, groups, reach, first, past, counters)
         place, stored, begin, end = np.empty((4, reached), np.int64)
         ranges = _Ranges(place, stored, begin, end, groups.ids, groups.sums, of_probes=False)
-        _reach_probes(self._pool, groups, reach, first, past, ranges, counters)
-        return self._match(ranges, groups, conditions, counters, enumerate=enumerate)
+        found, rows = _Found.of(reached), 0
+        if reached:
+            rows = _probe_stored(
+                pool, groups, reach, first, past, conditions, ranges, found, _NO_IDS, counters
+            )
+        listed = self._list(ranges, groups, conditions, found, counters) if enumerate else None
+        return found.partners(rows, listed, counters)
+
+    def _list(
+        self,
+        ranges: _Ranges,
+        groups: KeyGroups,
+        conditions: Ranges,
+        found: _Found,
+        counters: np.ndarray,
+    ) -> np.ndarray:
+        """Return the ids of the matches in *ranges*, which are counted."""
+        listed = np.empty(counters[MATCHES], np.int64)
+        if len(listed):
+            codes, order = self._pool.codes, groups.order
+            _match(ranges, codes, conditions, order, found, listed, new_counters())
+        return listed
 
     def expire(self, before: int) -> Work:
         """Drop all tuples older than *before*."""
         counters = new_counters()
-        _expire(self._keys, self._pool, before, counters)
+        self._live = _expire(self._keys, self._pool, before, counters)
         return Work.from_counters(counters)
 
     def snapshot(self) -> State:
@@ -215,6 +240,7 @@ class IntervalBuffer(Stateful):
         for array, saved in zip(keys[1:-1], slots, strict=True):
             array[: len(saved)] = saved
         keys.used[:] = slots.shape[1], state["places"]
+        self._live = int((keys.tail - keys.head).sum())
         taken = self._taken()
         for array, saved in zip(self._columns(), state["tuples"], strict=True):
             array[taken] = saved
@@ -231,37 +257,10 @@ class IntervalBuffer(Stateful):
         rows = tail - head + 1
         return np.repeat(head - rows.cumsum() + rows, rows) + np.arange(rows.sum())
 
-    def _match(
-        self,
-        ranges: _Ranges,
-        groups: KeyGroups,
-        conditions: Ranges,
-        counters: np.ndarray,
-        *,
-        enumerate: bool,
-    ) -> Partners:
-        """Return the matches in *ranges*; with conditions a first pass shows how many to list."""
-        ids, row, count = np.empty((3, len(ranges.of)), np.int64)
-        found = _Found(ids, row, count, np.empty(len(ranges.of), np.uint64))
-        codes, order = self._pool.codes, groups.order
-        at_once = enumerate and not len(codes)
-        match_id = np.empty((ranges.end - ranges.begin).sum() if at_once else 0, np.int64)
-        rows = _match(ranges, codes, conditions, order, found, match_id, counters)
-        if enumerate and not at_once:
-            match_id = np.empty(counters[MATCHES], np.int64)
-            _match(ranges, codes, conditions, order, found, match_id, np.zeros_like(counters))
-        result = ProbeResult(
-            count=count[:rows],
-            fingerprint=found.fingerprints[:rows],
-            match_id=match_id if enumerate else None,
-            work=Work.from_counters(counters),
-        )
-        return Partners(ids[:rows], row[:rows], result)
-
     def _pack(self, floor: int, groups: KeyGroups, counters: np.ndarray) -> None:
         """Move into arrays with room for *groups*, of any keys, and for growth."""
         keys, pool = self._keys, self._pool
-        live = _expire(keys, pool, floor, counters)
+        self._live = live = _expire(keys, pool, floor, counters)
         used = keys.used[0]
         live_keys = int((keys.tail[:used] > keys.head[:used]).sum())
         # Twice the tuples there are, so that the next packing is far; and four times, because each
@@ -316,6 +315,22 @@ class _Found(NamedTuple):
     counts: np.ndarray
     fingerprints: np.ndarray
 
+    @classmethod
+    def of(cls, ranges: int) -> _Found:
+        """Return room for so many *ranges*."""
+        ids, rows, counts = np.empty((3, ranges), np.int64)
+        return cls(ids, rows, counts, np.empty(ranges, np.uint64))
+
+    def partners(self, rows: int, listed: np.ndarray | None, counters: np.ndarray) -> Partners:
+        """Return the first *rows*; *listed* are the ids of their matches."""
+        result = ProbeResult(
+            count=self.counts[:rows],
+            fingerprint=self.fingerprints[:rows],
+            match_id=listed,
+            work=Work.from_counters(counters),
+        )
+        return Partners(self.ids[:rows], self.rows[:rows], result)
+
 
 @kernel
 def _find_slot(keys: _Keys, key: int, counters: np.ndarray) -> int:
@@ -331,6 +346,61 @@ def _find_slot(keys: _Keys, key: int, counters: np.ndarray) -> int:
     return int(-1 - place)
 
 
+# What an operation does is one kernel each: a message of few tuples takes less time than the call.
+
+
+@kernel
+def _insert(
+    keys: _Keys,
+    pool: _Pool,
+    groups: KeyGroups,
+    slots: np.ndarray,
+    codes: np.ndarray,
+    horizon: int,
+    counters: np.ndarray,
+) -> int:
+    """Store *groups*; return how many tuples were dropped, or `_FULL` if the pool is too small."""
+    dropped = _reserve(keys, pool, groups, slots, horizon, counters)
+    if dropped != _FULL:
+        _store(keys, pool, groups, slots, codes, counters)
+    return int(dropped)
+
+
+@kernel
+def _probe(
+    keys: _Keys,
+    pool: _Pool,
+    groups: KeyGroups,
+    reach: Reach,
+    conditions: Ranges,
+    ranges: _Ranges,
+    found: _Found,
+    match_id: np.ndarray,
+    counters: np.ndarray,
+) -> int:
+    """Fill in *ranges* of stored tuples, and what is *found* in them; return how many rows."""
+    _reach_stored(keys, pool, groups, reach, ranges.begin, ranges.end, counters)
+    return int(_match(ranges, pool.codes, conditions, groups.order, found, match_id, counters))
+
+
+@kernel
+def _probe_stored(
+    pool: _Pool,
+    groups: KeyGroups,
+    reach: Reach,
+    first: np.ndarray,
+    past: np.ndarray,
+    conditions: Ranges,
+    ranges: _Ranges,
+    found: _Found,
+    match_id: np.ndarray,
+    counters: np.ndarray,
+) -> int:
+    """Fill in *ranges* of probes, and what is *found* in them; return how many rows."""
+    _reach_probes(pool, groups, reach, first, past, ranges, counters)
+    return int(_match(ranges, pool.codes, conditions, groups.order, found, match_id, counters))
+
+
 @kernel
 def _reserve(
     keys: _Keys,
@@ -339,13 +409,13 @@ def _reserve(
     slots: np.ndarray,
     horizon: int,
     counters: np.ndarray,
-) -> bool:
-    """Make room for all of *groups*; return whether the pool was large enough.
+) -> int:
+    """Make room for all of *groups*; return how many tuples were dropped, or `_FULL`.
 
     *slots* is filled in, with -1 for an empty group. A new key gets an empty stretch; there is room
     for all keys. Tuples before *horizon* are dropped first.
     """
-    begin = 0
+    begin = dropped = 0
     for g in range(len(slots)):
         more = groups.ends[g] - begin
         begin = groups.ends[g]
@@ -361,8 +431,10 @@ def _reserve(
             keys.key[slot] = groups.keys[g]
             keys.begin[slot] = keys.head[slot] = keys.tail[slot] = keys.end[slot] = 0
         slots[g] = slot
-        keys.head[slot] = gallop(pool.ts, keys.head[slot], keys.tail[slot], horizon, counters)
-        live = keys.tail[slot] - keys.head[slot]
+        head = gallop(pool.ts, keys.head[slot], keys.tail[slot], horizon, counters)
+        dropped += head - keys.head[slot]
+        keys.head[slot] = head
+        live = keys.tail[slot] - head
         if keys.tail[slot] + more < keys.end[slot]:
             continue
         # Room for twice the tuples: then they are moved once per as many insertions. Not more,
@@ -373,14 +445,14 @@ def _reserve(
             while room <= 2 * live + more:
                 room *= 2
             if keys.used[1] + room > len(pool.id):
-                return False
+                return _FULL
             keys.begin[slot] = keys.used[1]
             keys.used[1] += room
             keys.end[slot] = keys.used[1]
         _move(pool, keys.head[slot], pool, keys.begin[slot], live, counters)
         keys.head[slot] = keys.begin[slot]
         keys.tail[slot] = keys.begin[slot] + live
-    return True
+    return int(dropped)
 
 
 @kernel

@@ -11,7 +11,7 @@ from joins.machine.compiling import kernel
 from joins.machine.lanes import LOOKAHEAD
 from joins.state import storable
 
-_PADDING = np.zeros(LOOKAHEAD, np.int64)
+_OUT_OF_TIME = -1
 
 
 @storable
@@ -42,28 +42,69 @@ class KeyGroups(NamedTuple):
 
     def only(self, chosen: np.ndarray) -> KeyGroups:
         """Return the groups of the rows that the mask *chosen* names; some may be empty."""
-        rows = np.flatnonzero(chosen[self.order])
-        sums = np.concatenate([[np.uint64(0)], np.cumsum(np.diff(self.sums)[rows])])
-        ends = np.searchsorted(rows, self.ends)
-        ts = np.append(self.ts[rows], _PADDING)
-        return KeyGroups(self.keys, ends, self.order[rows], ts, self.ids[rows], sums)
+        rows = int(np.count_nonzero(chosen))
+        part = _with_room(self.keys, np.empty(len(self.keys), np.int64), rows)
+        _choose_rows(self, chosen, part)
+        return part
+
+
+def _with_room(keys: np.ndarray, ends: np.ndarray, rows: int) -> KeyGroups:
+    """Return groups with room for so many *rows*."""
+    order, ids = np.empty((2, rows), np.int64)
+    ts, sums = np.empty(rows + LOOKAHEAD, np.int64), np.empty(rows + 1, np.uint64)
+    return KeyGroups(keys, ends, order, ts, ids, sums)
 
 
 def group_by_key(key: np.ndarray, ts: np.ndarray, ids: np.ndarray) -> KeyGroups:
     """Group the rows of three int64 columns; keys come as they first occur in the order of time."""
     rows = len(key)
-    if not _in_time(ts):
+    table = np.zeros(max(2, 1 << (2 * rows - 1).bit_length()), np.uint32)
+    group = np.empty(rows, np.uint32)
+    keys, ends = np.empty((2, rows), np.int64)
+    groups = _with_room(keys, ends, rows)
+    count = _group_rows(key, ts, ids, table, group, groups)
+    if count == _OUT_OF_TIME:
         by_time = np.argsort(ts, kind="stable")
         groups = group_by_key(key[by_time], ts[by_time], ids[by_time])
         return groups._replace(order=by_time[groups.order])
-    table = np.zeros(max(2, 1 << (2 * rows - 1).bit_length()), np.uint32)
-    group = np.empty(rows, np.uint32)
-    keys, ends, order, ids_in_order = (np.empty(rows, np.int64) for _ in range(4))
-    ts_in_order, sums = np.empty(rows + LOOKAHEAD, np.int64), np.empty(rows + 1, np.uint64)
-    count = _number_keys(key, table, keys, ends, group)
-    keys, ends = keys[:count], ends[:count]
-    _deal_rows(group, ts, ids, ends, order, ts_in_order, ids_in_order, sums)
-    return KeyGroups(keys, ends, order, ts_in_order, ids_in_order, sums)
+    return KeyGroups(keys[:count], ends[:count], *groups[2:])
+
+
+@kernel
+def _group_rows(
+    key: np.ndarray,
+    ts: np.ndarray,
+    ids: np.ndarray,
+    table: np.ndarray,
+    group: np.ndarray,
+    groups: KeyGroups,
+) -> int:
+    """Fill in *groups*, and return how many there are, or `_OUT_OF_TIME`.
+
+    It is one kernel, since a message of few rows takes less time than calling it.
+    """
+    if not _in_time(ts):
+        return _OUT_OF_TIME
+    count = _number_keys(key, table, groups.keys, groups.ends, group)
+    _deal_rows(group, ts, ids, count, groups)
+    return int(count)
+
+
+@kernel
+def _choose_rows(groups: KeyGroups, chosen: np.ndarray, part: KeyGroups) -> None:
+    """Put the rows of *groups* that the mask *chosen* names into *part*, which has their keys."""
+    place = begin = 0
+    part.sums[0] = 0
+    for g in range(len(groups.keys)):
+        for k in range(begin, groups.ends[g]):
+            if chosen[groups.order[k]]:
+                part.order[place] = groups.order[k]
+                part.ts[place] = groups.ts[k]
+                part.ids[place] = groups.ids[k]
+                part.sums[place + 1] = part.sums[place] + groups.sums[k + 1] - groups.sums[k]
+                place += 1
+        begin = groups.ends[g]
+        part.ends[g] = place
 
 
 @kernel
@@ -101,27 +142,20 @@ def _number_keys(
 
 @kernel
 def _deal_rows(
-    group: np.ndarray,
-    ts: np.ndarray,
-    ids: np.ndarray,
-    ends: np.ndarray,
-    order: np.ndarray,
-    ts_in_order: np.ndarray,
-    ids_in_order: np.ndarray,
-    sums: np.ndarray,
+    group: np.ndarray, ts: np.ndarray, ids: np.ndarray, count: int, groups: KeyGroups
 ) -> None:
-    """Turn sizes into ends, put rows and columns into their groups, and sum up the hashes."""
+    """Turn *count* sizes into ends, put rows into their groups, and sum up the hashes."""
     begin = 0
-    for g in range(len(ends)):
-        size = ends[g]
-        ends[g] = begin
+    for g in range(count):
+        size = groups.ends[g]
+        groups.ends[g] = begin
         begin += size
     for i in range(len(group)):
-        place = np.uint64(ends[group[i]])
-        ends[group[i]] = place + np.uint64(1)
-        order[place] = i
-        ts_in_order[place] = ts[i]
-        ids_in_order[place] = ids[i]
-    sums[0] = 0
+        place = np.uint64(groups.ends[group[i]])
+        groups.ends[group[i]] = place + np.uint64(1)
+        groups.order[place] = i
+        groups.ts[place] = ts[i]
+        groups.ids[place] = ids[i]
+    groups.sums[0] = 0
     for k in range(len(ids)):
-        sums[k + 1] = sums[k] + splitmix64(ids_in_order[k])
+        groups.sums[k + 1] = groups.sums[k] + splitmix64(groups.ids[k])

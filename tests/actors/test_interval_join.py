@@ -180,7 +180,7 @@ def sent_by(one: Emitter, share: SourceShare, replicas: int) -> list[tuple[str, 
     names = tuple(f"oij.{i}" for i in range(replicas))
     context = RecordingContext("emitter", {"replicas": names}, 0)
     one.receive(Message("source", "in", share), context)
-    return [(sent.receivers[0], sent.handle) for sent in context.take().sends]
+    return [(name, sent.handle) for sent in context.take().sends for name in sent.receivers]
 
 
 @given(
