@@ -217,12 +217,12 @@ def _pairs(topology: Topology[Any], world: World, folder: Path) -> None:
     assert found == [True], listed.verdict.checks
 
 
-_SHORT, _LONG = 400, 1_600
+_SHORT, _LONG = 600, 2_400
 """Tuples of streams that fill the windows of worlds many times."""
-_GROWTH, _SLACK_BYTES = 3, 2_700
+_GROWTH, _SLACK_BYTES = 3, 4_000
 """An actor's state may grow so much while its structures fill, or be so small. One that grows with
 the stream grows four times."""
-_LENGTHENED_MESSAGES = 13_000
+_LENGTHENED_MESSAGES = 20_000
 """Messages of a short run at the most, for a longer one to be tried too."""
 
 

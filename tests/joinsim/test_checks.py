@@ -74,7 +74,7 @@ def test_tuples_that_never_expire_are_found(monkeypatch: pytest.MonkeyPatch) -> 
     (check,) = (one for one in check_topology("nested_loop", examples=1) if one.name == name)
     check()
     monkeypatch.setattr("actors.window_join.expire", lambda *arguments: None)
-    with pytest.raises(AssertionError, match="while it receives 1600"):
+    with pytest.raises(AssertionError, match="while it receives 2400"):
         check()
 
 
