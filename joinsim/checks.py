@@ -218,7 +218,8 @@ def _pairs(topology: Topology[Any], world: World, folder: Path) -> None:
 
 
 _SHORT, _LONG = 600, 2_400
-"""Tuples of streams that fill the windows of worlds many times."""
+"""Tuples of streams that fill the windows of worlds many times, and the short ones already what a
+source reads at once."""
 _GROWTH, _SLACK_BYTES = 3, 4_000
 """An actor's state may grow so much while its structures fill, or be so small. One that grows with
 the stream grows four times."""

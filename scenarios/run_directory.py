@@ -214,7 +214,7 @@ def clear_results(directory: Path, more: Iterable[str] = ()) -> None:
 def read_results(directory: Path) -> dict[str, bytes]:
     """Return the contents of a run's files of results, by name: equal where the results are.
 
-    That of its trace is not: what its encoding fills up with is whatever was in memory.
+    The trace is left out: files of equal traces differ in some bytes, and digests compare those.
     """
     return {
         path.name: path.read_bytes() for path in directory.glob("*.parquet") if path.name != TRACE

@@ -1,4 +1,4 @@
-"""Stands in for the two agents that Ray starts beside every node of a cluster.
+"""A replacement for the two agents that Ray starts beside every node of a cluster.
 
 One serves figures to pages, the other installs what a ``runtime_env`` names. A cluster of our own
 has no use for them; but its node waits for both, and they take more processor time than all else

@@ -140,7 +140,7 @@ def _without_side_effects() -> Iterator[None]:
 
     A cluster of our own neither grows nor copies logs nor has pages nor installs packages. Ray
     starts a process for each of these even so, takes more processor time for them than for all
-    else, and waits for some; its node ends without those that `ray_agent` stands in for.
+    else, and waits for some; its node ends without those that `ray_agent` replaces.
     """
     utils, worker, services = ray._private.utils, ray._private.worker, ray._private.services
     node, agent = ray._private.node.Node, ray_agent.__file__

@@ -1,4 +1,4 @@
-"""What stands in for Ray's agents states its ports and ends with its node; Ray's do not start."""
+"""The replacement of Ray's agents states its ports and ends with its node; Ray's do not start."""
 
 from __future__ import annotations
 
