@@ -75,7 +75,7 @@ class SpoJoinParameters:
     merge_threshold
         δ: ``slide`` is W_s, ``slide/pes`` is W_s over the number of PO-Join PEs; or a number of
         tuples or a time, as the windows are, up to the window's length. None is the slide, as in
-        the paper, unless a window has more than 20 of them and is carried: then it is as many
+        the paper, where slides are long enough and the window is carried: else it is as many
         slides as leave 20 merges a window, of 64 tuples at least if the window has them.
     mutable
         What predicates find in the mutable component and how it is intersected: ``bits`` are bit
@@ -141,9 +141,9 @@ class SpoJoin(Topology[SpoJoinParameters]):
         )
 
     def in_miniature(self, parameters: SpoJoinParameters) -> SpoJoinParameters:
-        """Return the parameters with a threshold that fits windows of any length."""
+        """Return the parameters with a threshold that some dozens of tuples reach."""
         small = super().in_miniature(parameters)
-        fits = small.merge_threshold in (None, "slide", "slide/pes")
+        fits = small.merge_threshold in ("slide", "slide/pes")
         return small if fits else replace(small, merge_threshold="slide")
 
     def assemble(self, job: Job, parameters: SpoJoinParameters) -> ActorGraph:
@@ -262,10 +262,8 @@ def _merged_slides(window: Window) -> int:
     a merge of one tuple takes as long as one of hundreds.
     """
     slides = window.length // window.slide
-    if slides <= _MERGES:
-        return 1
-    least = min(slides, -(-_LEAST_MERGED // window.slide)) if window.kind == "count" else 1
-    return max(least, -(-slides // _MERGES))
+    least = -(-_LEAST_MERGED // window.slide) if window.kind == "count" else 1
+    return max(1, min(slides, least), -(-slides // _MERGES))
 
 
 def _window_states(

@@ -373,7 +373,7 @@ def _value(rng: Random, hint: Any, default: Any, query: JoinQuery) -> Any:
     """Draw a value of a parameter's type; its *default* where the type says too little."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
-        return _value(rng, _one_of(rng, typing.get_args(hint)), default, query)
+        return _value(rng, _one_of(rng, _kinds(hint, default)), default, query)
     if hint is type(None):
         return None
     if hint is bool:
@@ -393,6 +393,12 @@ def _value(rng: Random, hint: Any, default: Any, query: JoinQuery) -> Any:
     if origin is typing.Annotated:
         return _value(rng, typing.get_args(hint)[0], default, query)
     return default
+
+
+def _kinds(union: Any, default: Any) -> list[Any]:
+    """Return the types in *union*; not None if it is the default: parameters not drawn have it."""
+    kinds = typing.get_args(union)
+    return [kind for kind in kinds if kind is not type(None) or default is not None]
 
 
 def _within(rng: Random, bound: Interval, *, whole: bool) -> float:

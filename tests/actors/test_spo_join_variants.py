@@ -76,7 +76,10 @@ EXACT = [
     {"merge_threshold": "1"},
     {"merge_threshold": "33", "mutable": "hash"},
     {"merge_threshold": "60", "po_join_pes": 2},
-    *({"immutable": structure, "threads": 2, "po_join_pes": 2} for structure in SEGMENTS),
+    *(
+        {"immutable": structure, "threads": 2, "po_join_pes": 2, "merge_threshold": "slide"}
+        for structure in SEGMENTS
+    ),
 ]
 
 
@@ -101,6 +104,7 @@ def test_any_time_up_to_the_window_is_a_merge_threshold(threshold: str, tmp_path
 @pytest.mark.parametrize(
     "window",
     [
+        "SLIDE INTERVAL '1' ON '20'",
         "SLIDE INTERVAL '1' ON '50'",
         "SLIDE INTERVAL '1' ON '129'",
         "SLIDE INTERVAL '1 us' ON '60 us'",
@@ -173,7 +177,8 @@ def test_an_epoch_answers_no_tuple_that_came_too_late_to_see_it(tmp_path: Path) 
     """All tuples are there before the first merge is done, and wait for every one of them."""
     window, rows = 8, 140
     query = SELF_JOIN.format(f"SLIDE INTERVAL '1' ON '{window}'")
-    assert verdict(tmp_path, query=query, rows=rows, batch_rows=rows).exact
+    at_each = {"merge_threshold": "slide"}
+    assert verdict(tmp_path, at_each, query=query, rows=rows, batch_rows=rows).exact
     trace = pq.read_table(tmp_path / "trace.parquet", columns=["sender", "port"]).to_pylist()
     answers = [row for row in trace if row["port"] == "sink" and "po_join" in row["sender"]]
     assert 0 < len(answers) <= rows * (window + 1)
