@@ -294,8 +294,6 @@ class WorkerSubwindows(Stateful):
 
     state = ("_subwindows",)
 
-    subwindow_type: type[Subwindow] = Subwindow
-
     def __init__(
         self,
         query: IndexedQuery,
@@ -313,12 +311,7 @@ class WorkerSubwindows(Stateful):
         for insert in commands.insert:
             subwindows, create = self._subwindows[insert.stream], insert.create
             if create is not None and create.structure in self._kinds:
-                subwindows[insert.number] = self.subwindow_type(
-                    self._shapes[insert.stream],
-                    create.structure,
-                    first=create.first,
-                    splitters=create.splitters,
-                )
+                subwindows[insert.number] = self._create(self._shapes[insert.stream], create)
             subwindow = subwindows.get(insert.number)
             if subwindow is not None:
                 work, size = self._insert(subwindow, insert), len(subwindow)
@@ -326,6 +319,9 @@ class WorkerSubwindows(Stateful):
                 if insert.fills:
                     steps.append((subwindow.seal(), Step(f"{subwindow.kind}.seal", size, size)))
         return steps
+
+    def _create(self, shape: SubwindowShape, create: Create) -> Subwindow:
+        return Subwindow(shape, create.structure, first=create.first, splitters=create.splitters)
 
     def _insert(self, subwindow: Subwindow, insert: Insert) -> Work:
         codes = self._query.stored_codes(insert.stream, insert.batch)
@@ -469,14 +465,15 @@ class Worker(Actor):
 class OutOfOrderSubwindows(WorkerSubwindows):
     """Subwindows with event times, and with a buffer each for what comes when they are full."""
 
-    subwindow_type = OutOfOrderSubwindow
-
     def insert(self, commands: Commands) -> list[tuple[Work, Step]]:
         """Create and insert as *commands* say, as a new batch."""
         for subwindows in self._subwindows:
             for subwindow in subwindows.values():
                 _timed(subwindow).begin_batch()
         return super().insert(commands)
+
+    def _create(self, shape: SubwindowShape, create: Create) -> Subwindow:
+        return OutOfOrderSubwindow(shape, create.structure, splitters=create.splitters)
 
     def _insert(self, subwindow: Subwindow, insert: Insert) -> Work:
         timed, batch = _timed(subwindow), insert.batch

@@ -450,8 +450,8 @@ class PoJoinPE(Actor):
         query: JoinQuery,
         schemas: tuple[Schema, ...],
         window: Callable[[], WindowState],
-        immutable: str | type[ImmutableSegment] = "po_join",
-        threads: int = 1,
+        immutable: str | type[ImmutableSegment],
+        threads: int,
         pairs: bool,
     ) -> None:
         self._sides = JoinSides(query, schemas)

@@ -335,10 +335,10 @@ class PredicatePE(Actor):
         query: JoinQuery,
         schemas: tuple[Schema, ...],
         predicate: int,
-        replica: int = 0,
-        replicas: int = 1,
-        mutable: str = "bits",
-        partitioning: str = "hash",
+        replica: int,
+        replicas: int,
+        mutable: str,
+        partitioning: str,
     ) -> None:
         self._predicate = predicate
         self._replica = replica
@@ -532,8 +532,8 @@ class LogicalPE(Actor):
         self,
         *,
         predicates: int,
-        replicas: int = 1,
-        hash_table: bool = True,
+        replicas: int,
+        hash_table: bool,
         pairs: bool,
     ) -> None:
         kind = HashTable if hash_table else Slots

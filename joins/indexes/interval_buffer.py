@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.index import Ranges, in_range
+from joins.indexes.index import GREATEST, LEAST, Ranges, in_range
 from joins.indexes.key_groups import KeyGroups
 from joins.indexes.range_search import gallop
 from joins.machine.compiling import inlined, kernel
@@ -33,9 +33,7 @@ from joins.work import BYTES_COPIED, COMPARISONS, INSERTS, MATCHES, MOVES, Work,
 
 _LEAST_KEYS = 16
 _LEAST_TUPLES = 64
-_EARLIEST, _LATEST = -(2**63), 2**63 - 1
 _FULL = -1
-_NO_IDS = np.empty(0, np.int64)
 
 
 @storable
@@ -176,8 +174,8 @@ class IntervalBuffer(Stateful):
         begin, end = np.empty((2, len(groups.order)), np.int64)
         ranges = _Ranges(groups.order, groups.ids, begin, end, pool.id, pool.sums, of_probes=True)
         found = _Found.of(len(begin))
-        rows = _probe(self._keys, pool, groups, reach, conditions, ranges, found, _NO_IDS, counters)
-        listed = self._list(ranges, groups, conditions, found, counters) if enumerate else None
+        rows = _probe(self._keys, pool, groups, reach, conditions, ranges, found, counters)
+        listed = self._list(ranges, groups, conditions, counters) if enumerate else None
         return found.partners(rows, listed, counters)
 
     def probe_stored(
@@ -185,31 +183,23 @@ class IntervalBuffer(Stateful):
     ) -> Partners:
         """Return the probes that match each stored tuple."""
         counters, pool = new_counters(), self._pool
-        first, past = np.empty((2, len(groups.keys)), np.int64)
-        reached = _reach_keys(self._keys, pool, groups, reach, first, past, counters)
+        spans = _Spans(*np.empty((2, len(groups.keys)), np.int64))
+        reached = _reach_keys(self._keys, pool, groups, reach, spans, counters)
         place, stored, begin, end = np.empty((4, reached), np.int64)
         ranges = _Ranges(place, stored, begin, end, groups.ids, groups.sums, of_probes=False)
         found, rows = _Found.of(reached), 0
         if reached:
-            rows = _probe_stored(
-                pool, groups, reach, first, past, conditions, ranges, found, _NO_IDS, counters
-            )
-        listed = self._list(ranges, groups, conditions, found, counters) if enumerate else None
+            rows = _probe_stored(pool, groups, reach, spans, conditions, ranges, found, counters)
+        listed = self._list(ranges, groups, conditions, counters) if enumerate else None
         return found.partners(rows, listed, counters)
 
     def _list(
-        self,
-        ranges: _Ranges,
-        groups: KeyGroups,
-        conditions: Ranges,
-        found: _Found,
-        counters: np.ndarray,
+        self, ranges: _Ranges, groups: KeyGroups, conditions: Ranges, counters: np.ndarray
     ) -> np.ndarray:
         """Return the ids of the matches in *ranges*, which are counted."""
         listed = np.empty(counters[MATCHES], np.int64)
         if len(listed):
-            codes, order = self._pool.codes, groups.order
-            _match(ranges, codes, conditions, order, found, listed, new_counters())
+            _list_matches(ranges, self._pool.codes, conditions, groups.order, listed)
         return listed
 
     def expire(self, before: int) -> Work:
@@ -281,6 +271,13 @@ class IntervalBuffer(Stateful):
             np.zeros(tuples, np.uint64),
             np.zeros((self._conditions, tuples), np.int64),
         )
+
+
+class _Spans(NamedTuple):
+    """For each group of probes the places of stored tuples, *first* to *past*, that any reaches."""
+
+    first: np.ndarray
+    past: np.ndarray
 
 
 class _Ranges(NamedTuple):
@@ -375,12 +372,11 @@ def _probe(
     conditions: Ranges,
     ranges: _Ranges,
     found: _Found,
-    match_id: np.ndarray,
     counters: np.ndarray,
 ) -> int:
     """Fill in *ranges* of stored tuples, and what is *found* in them; return how many rows."""
     _reach_stored(keys, pool, groups, reach, ranges.begin, ranges.end, counters)
-    return int(_match(ranges, pool.codes, conditions, groups.order, found, match_id, counters))
+    return int(_count_matches(ranges, pool.codes, conditions, groups.order, found, counters))
 
 
 @kernel
@@ -388,17 +384,15 @@ def _probe_stored(
     pool: _Pool,
     groups: KeyGroups,
     reach: Reach,
-    first: np.ndarray,
-    past: np.ndarray,
+    spans: _Spans,
     conditions: Ranges,
     ranges: _Ranges,
     found: _Found,
-    match_id: np.ndarray,
     counters: np.ndarray,
 ) -> int:
     """Fill in *ranges* of probes, and what is *found* in them; return how many rows."""
-    _reach_probes(pool, groups, reach, first, past, ranges, counters)
-    return int(_match(ranges, pool.codes, conditions, groups.order, found, match_id, counters))
+    _reach_probes(pool, groups, reach, spans, ranges, counters)
+    return int(_count_matches(ranges, pool.codes, conditions, groups.order, found, counters))
 
 
 @kernel
@@ -571,9 +565,9 @@ def first_from(
 
     *times* has `LOOKAHEAD` values from *end* on. A sum may be beyond the ends of int64.
     """
-    if by > 0 and time > _LATEST - by:
+    if by > 0 and time > GREATEST - by:
         return end
-    if by < 0 and time < _EARLIEST - by:
+    if by < 0 and time < LEAST - by:
         return begin
     value = time + by
     # The place is mostly a few further on, at random: all of these are compared, since a branch
@@ -622,22 +616,22 @@ def _reach_keys(
     pool: _Pool,
     groups: KeyGroups,
     reach: Reach,
-    first: np.ndarray,
-    past: np.ndarray,
+    spans: _Spans,
     counters: np.ndarray,
 ) -> int:
-    """Fill in the places of stored tuples that any probe of each group may reach; count them."""
+    """Fill in the *spans* of stored tuples that any probe of each group may reach; count them."""
     total = 0
     begin = 0
     for g in range(len(groups.keys)):
         slot = _find_slot(keys, groups.keys[g], counters)
-        first[g] = past[g] = 0
+        first = past = 0
         if slot >= 0 and begin < groups.ends[g]:
             head, tail = keys.head[slot], keys.tail[slot]
             earliest, latest = groups.ts[begin], groups.ts[groups.ends[g] - 1]
-            first[g] = first_from(pool.ts, head, tail, earliest, reach.lower, counters)
-            past[g] = first_from(pool.ts, first[g], tail, latest, reach.past, counters)
-            total += past[g] - first[g]
+            first = first_from(pool.ts, head, tail, earliest, reach.lower, counters)
+            past = first_from(pool.ts, first, tail, latest, reach.past, counters)
+        spans.first[g], spans.past[g] = first, past
+        total += past - first
         begin = groups.ends[g]
     return total
 
@@ -647,17 +641,16 @@ def _reach_probes(
     pool: _Pool,
     groups: KeyGroups,
     reach: Reach,
-    first: np.ndarray,
-    past: np.ndarray,
+    spans: _Spans,
     ranges: _Ranges,
     counters: np.ndarray,
 ) -> None:
-    """Fill in the places of *first* to *past* of each group, and the probes that reach each."""
+    """Fill in the places in the *spans* of all groups, and the probes that reach each."""
     r = 0
     low = 0
     for g in range(len(groups.keys)):
         high, stop = low, groups.ends[g]
-        for place in range(first[g], past[g]):
+        for place in range(spans.first[g], spans.past[g]):
             time = pool.ts[place]
             low = first_from(groups.ts, low, stop, time, 1 - reach.past, counters)
             high = first_from(groups.ts, high, stop, time, 1 - reach.lower, counters)
@@ -671,8 +664,11 @@ def _reach_probes(
 
 
 @kernel
-def _satisfies(codes: np.ndarray, place: int, conditions: Ranges, probe: int) -> bool:
-    """Return whether a stored tuple satisfies all further conditions of a probe."""
+def _satisfies(
+    ranges: _Ranges, r: int, x: int, codes: np.ndarray, conditions: Ranges, order: np.ndarray
+) -> bool:
+    """Return whether candidate *x* of range *r* satisfies all further conditions with its tuple."""
+    place, probe = (x, ranges.of[r]) if ranges.of_probes else (ranges.of[r], order[x])
     satisfied = True
     for c in range(len(codes)):
         satisfied = satisfied and in_range(conditions, c, probe, codes[c, place])
@@ -680,20 +676,15 @@ def _satisfies(codes: np.ndarray, place: int, conditions: Ranges, probe: int) ->
 
 
 @kernel
-def _match(
+def _count_matches(
     ranges: _Ranges,
     codes: np.ndarray,
     conditions: Ranges,
     order: np.ndarray,
     found: _Found,
-    match_id: np.ndarray,
     counters: np.ndarray,
 ) -> int:
-    """Fill in a row of *found* for each range with a match; return how many there are.
-
-    List the ids of the matches too, range by range, if *match_id* has room (for all of them).
-    """
-    lists = len(match_id) > 0
+    """Fill in a row of *found* for each range with a match; return how many there are."""
     rows = 0
     matches = np.int64(0)
     for r in range(len(ranges.of)):
@@ -703,18 +694,12 @@ def _match(
             counters[COMPARISONS] += count
             count, total = 0, np.uint64(0)
             for x in range(begin, end):
-                place, probe = (x, ranges.of[r]) if ranges.of_probes else (ranges.of[r], order[x])
-                if not _satisfies(codes, place, conditions, probe):
+                if not _satisfies(ranges, r, x, codes, conditions, order):
                     continue
-                if lists:
-                    match_id[matches + count] = ranges.id[x]
                 if not count:
                     begin = x
                 count += 1
                 total += ranges.sums[x + 1] - ranges.sums[x]
-        elif lists:
-            for i in range(np.uint64(count)):
-                match_id[np.uint64(matches) + i] = ranges.id[np.uint64(begin) + i]
         if count:
             found.ids[rows] = ranges.of_id[r]
             found.rows[rows] = ranges.of[r] if ranges.of_probes else order[begin]
@@ -724,3 +709,22 @@ def _match(
             matches += count
     counters[MATCHES] += matches
     return rows
+
+
+@kernel
+def _list_matches(
+    ranges: _Ranges, codes: np.ndarray, conditions: Ranges, order: np.ndarray, listed: np.ndarray
+) -> None:
+    """Fill *listed*, which has room for all, with the ids of the matches, range by range."""
+    at = np.uint64(0)
+    for r in range(len(ranges.of)):
+        begin, end = np.uint64(ranges.begin[r]), np.uint64(ranges.end[r])
+        if not len(codes):
+            for i in range(end - begin):
+                listed[at + i] = ranges.id[begin + i]
+            at += end - begin
+            continue
+        for x in range(ranges.begin[r], ranges.end[r]):
+            if _satisfies(ranges, r, x, codes, conditions, order):
+                listed[at] = ranges.id[x]
+                at += np.uint64(1)

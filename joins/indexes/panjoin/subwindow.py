@@ -344,7 +344,6 @@ class OutOfOrderSubwindow(Subwindow):
         shape: SubwindowShape,
         kind: StructureName,
         *,
-        first: int = 0,
         splitters: np.ndarray | None = None,
     ) -> None:
         super().__init__(shape, kind, first=0, splitters=splitters)
