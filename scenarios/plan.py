@@ -23,13 +23,13 @@ from actors.source import Feeding
 from joins.errors import suggest
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
+from joins.queries.selection import select
 from joins.queries.windows import ExtentError, read_extent
 from netsim.cost import CostProfile, load_profile
 from netsim.faults import Faults
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.faults_config import check_names, fault_rows
 from scenarios.formatting import group_refusals
-from scenarios.result_readers import select
 from scenarios.scenario_files import ConfigError, validate
 from scenarios.streams import prepare_streams
 from scenarios.tables import TableStream
@@ -246,7 +246,7 @@ def make_plan(
     )
     # Now with the fields that the streams have.
     query.check_fields([stream.schema for stream in streams])
-    select(query, streams)
+    select(query, [stream.columns for stream in streams])
     plan.graph()
     fitted = topology.fitted(plan.job(pairs=False), parameters, network)
     warnings = topology.warnings(query, fitted, network)

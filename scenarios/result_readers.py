@@ -5,15 +5,13 @@ the files covers a narrow range of them, and a reader that knows the smallest tu
 can hand out complete ranges with memory bounded by the disorder, not by the stream.
 
 Pairs are positions. In ``joined.parquet`` each is replaced by what its tuples have in the columns
-that the query selects, as the source had them: texts as texts, not as codes. A column is named as
-the query spells it. In a self join ``x1`` is of the newer tuple and ``x2`` of the earlier one;
-without a suffix it is the newer's. ``*`` stands for all columns of all streams.
+that the query selects (`joins.queries.selection`), as the source had them: texts as texts, not as
+codes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,19 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.feed import ARRIVAL, PLACE
 from actors.result_files import id_columns, pairs_path, part_files
 from actors.whole_files import WholeTable
-from joins.errors import DataError, suggest
+from joins.errors import DataError
 from joins.hashing import mix_rows
-from joins.queries.conditions import prepared_name
-from joins.queries.query import JoinQuery, QueryError
+from joins.queries.query import JoinQuery
+from joins.queries.selection import Selected, select
 from joins.tuple_sums import Sums, TupleSums
-from scenarios.tables import TableStream
-from spark_bridge.prepared import PreparedStream, codes_file
-
-STAR = "*"
-_HIDDEN = (ARRIVAL, PLACE)
+from spark_bridge.prepared import PreparedStream
 
 
 class RowGroups:
@@ -261,46 +254,9 @@ class LatencyHistogram:
         return min(self.max, int(_EDGES[place + 1]))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Selected:
-    """A column to output.
-
-    Attributes
-    ----------
-    name
-        As the query spells it.
-    stream
-        Place of its stream in the query.
-    column
-        Its name in the stream.
-    earlier
-        Whether it is of the earlier tuple of a self join.
-    """
-
-    name: str
-    stream: int
-    column: str
-    earlier: bool = False
-
-
 def joined_path(directory: Path) -> Path:
     """Return the file of the selected columns."""
     return directory / "joined.parquet"
-
-
-def select(query: JoinQuery, streams: Sequence[PreparedStream]) -> list[Selected]:
-    """Return the columns that *query* selects of *streams*.
-
-    Raise :exc:`QueryError` for a column that no stream has, with the nearest that there is.
-    """
-    columns = [_columns(stream) for stream in streams]
-    chosen: list[Selected] = []
-    for item in query.select:
-        if item == STAR:
-            chosen += _all(query, columns)
-        else:
-            chosen.append(_one(query, columns, item))
-    return list({one.name: one for one in chosen}.values())
 
 
 class JoinedColumns:
@@ -317,9 +273,9 @@ class JoinedColumns:
     ) -> None:
         self._query = query
         self._pairs = pairs_path(directory)
-        self._chosen = select(query, streams)
+        self._chosen = select(query, [stream.columns for stream in streams])
         self._values = {
-            (stream, column): _values(streams[stream], column)
+            (stream, column): streams[stream].values(column)
             for stream, column in dict.fromkeys((one.stream, one.column) for one in self._chosen)
         }
         self.schema = pa.schema([(one.name, self._of(one).type) for one in self._chosen])
@@ -344,70 +300,6 @@ def write_joined(query: JoinQuery, streams: Sequence[PreparedStream], directory:
     with WholeTable(joined_path(directory), joined.schema, compression="zstd") as file:
         for table in joined:
             file.write(table)
-
-
-def _all(query: JoinQuery, columns: Sequence[Sequence[str]]) -> Iterator[Selected]:
-    if query.is_self_join:
-        (name,) = query.streams
-        for role in (1, 2):
-            for column in columns[0]:
-                yield Selected(
-                    name=f"{name}.{column}{role}", stream=0, column=column, earlier=role == 2
-                )
-        return
-    for place, (name, own) in enumerate(zip(query.streams, columns, strict=True)):
-        for column in own:
-            yield Selected(name=f"{name}.{column}", stream=place, column=column)
-
-
-def _one(query: JoinQuery, columns: Sequence[Sequence[str]], item: str) -> Selected:
-    name, dot, spelt = item.rpartition(".")
-    spelt = spelt.strip('"')
-    if dot and name not in query.streams:
-        raise QueryError(
-            f"SELECT {item}: there is no stream {name!r} in FROM, only {', '.join(query.streams)}"
-        )
-    places = [query.streams.index(name)] if dot else list(range(len(query.streams)))
-    for place in places:
-        if (column := _find(columns[place], spelt)) is not None:
-            return Selected(name=item, stream=place, column=column)
-        if query.is_self_join and spelt[-1:] in ("1", "2"):
-            column = _find(columns[place], spelt[:-1])
-            if column is not None:
-                return Selected(name=item, stream=place, column=column, earlier=spelt[-1] == "2")
-    known = [column for place in places for column in columns[place]]
-    raise QueryError(f"SELECT {item}: there is no such column; {suggest(spelt, known)}")
-
-
-def _find(columns: Sequence[str], spelt: str) -> str | None:
-    for name in (prepared_name(spelt), spelt):
-        if name in columns:
-            return name
-    same = [column for column in columns if column.lower() == spelt.lower()]
-    return same[0] if len(same) == 1 else None
-
-
-def _columns(stream: PreparedStream) -> list[str]:
-    """Return the columns that can be selected: the source's, and the tuple's own id and time."""
-    if isinstance(stream, TableStream):
-        return list(dict.fromkeys([*stream.source.schema.names, "ts", "id"]))
-    schema = pq.read_schema(part_files(stream.path)[0])
-    return [name for name in schema.names if name not in _HIDDEN]
-
-
-def _values(stream: PreparedStream, column: str) -> pa.ChunkedArray:
-    """Return a column, in the order of the tuples' ids."""
-    if isinstance(stream, TableStream):
-        if column in stream.source.schema.names:
-            return stream.source[column].take(pa.array(stream.order))
-        return (
-            pa.chunked_array([np.arange(stream.rows)]) if column == "id" else stream.table[column]
-        )
-    values = pq.read_table(part_files(stream.path), columns=[column])[column]
-    if column in stream.codes:
-        texts = pq.read_table(stream.path.with_name(codes_file(column))).sort_by("code")["value"]
-        return texts.take(values)
-    return values
 
 
 def _ids(query: JoinQuery, one: Selected, block: pa.RecordBatch) -> pa.Array:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from joins.queries.query import JoinQuery, Predicate
+from joins.queries.selection import Selected, select
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
 from scenarios.synthetic import TIME
-from spark_bridge.pipeline.source import RawSource
+from spark_bridge.pipeline.source import RawSource, stored_columns
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -81,25 +83,29 @@ def prepare_streams(
         )
     prepared: dict[str, PreparedStream] = {}
     raw = []
+    columns = []
     codes = dictionary_names(query)
     for index, (name, stream) in enumerate(zip(query.streams, config.streams, strict=True)):
         path = raw_file(stream)
         if (path / SUMMARY).is_file():
             prepared[name] = load_stream(path)
             check_time(query, index, prepared[name])
+            columns.append(prepared[name].columns)
         else:
-            raw.append(
-                RawSource(
-                    name=name,
-                    paths=(path,),
-                    time=event_time(query, index, TIME if stream.synthetic else stream.time),
-                    arrival=stream.arrival,
-                    where=stream.where,
-                    fields=query.fields(index),
-                    codes=codes[index],
-                )
+            source = RawSource(
+                name=name,
+                paths=(path,),
+                time=event_time(query, index, TIME if stream.synthetic else stream.time),
+                arrival=stream.arrival,
+                where=stream.where,
+                fields=query.fields(index),
+                codes=codes[index],
             )
+            raw.append(source)
+            columns.append(["id", "ts", *stored_columns(source)])
     if raw:
+        selected = select(query, columns)
+        raw = [_narrowed(source, query, selected) for source in raw]
         # Only here: a run over prepared streams needs nothing of the pipeline.
         from spark_bridge.pipeline.pipeline import prepare
 
@@ -111,6 +117,14 @@ def prepare_streams(
     streams = tuple(prepared[name] for name in query.streams)
     check_codes(query, streams)
     return streams
+
+
+def _narrowed(source: RawSource, query: JoinQuery, selected: Sequence[Selected]) -> RawSource:
+    """Return *source* with the columns alone that the query selects or joins by."""
+    place, stored = query.streams.index(source.name), stored_columns(source)
+    read = {*source.fields, *(one.column for one in selected if one.stream == place)}
+    columns = [name for name in stored if name in read]
+    return source if columns == stored else replace(source, columns=columns)
 
 
 def event_time(query: JoinQuery, place: int, given: str | None) -> str | None:
@@ -150,13 +164,11 @@ def raw_file(stream: StreamConfig) -> Path:
 
 def _folder(name: str, sources: list[RawSource]) -> str:
     """Name a folder after its sources, so that runs over other sources do not replace it."""
-    asked = repr(
-        [
-            (s.name, s.paths, s.time, s.where, s.fields, s.codes, *([s.arrival] * bool(s.arrival)))
-            for s in sources
-        ]
-    )
-    return f"{name}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
+    asked = []
+    for s in sources:
+        given = [option for option in (s.arrival, s.columns) if option is not None]
+        asked.append((s.name, s.paths, s.time, s.where, s.fields, s.codes, *given))
+    return f"{name}-{hashlib.sha256(repr(asked).encode()).hexdigest()[:8]}"
 
 
 # Which fields of a query may be text, and whether the codes of prepared streams match.

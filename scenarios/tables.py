@@ -71,6 +71,17 @@ class TableStream(PreparedStream):
     source: pa.Table = field(repr=False)
     order: np.ndarray = field(repr=False)
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the passed table's columns, and ``ts`` and ``id``."""
+        return list(dict.fromkeys([*self.source.schema.names, "ts", "id"]))
+
+    def values(self, column: str) -> pa.ChunkedArray:
+        """Return a column, in the order of the tuples."""
+        if column in self.source.schema.names:
+            return self.source[column].take(pa.array(self.order))
+        return pa.chunked_array([np.arange(self.rows)]) if column == "id" else self.table[column]
+
 
 def as_table(value: Any, name: str) -> pa.Table:
     """Return *value* as an Arrow table, without copying where Arrow allows.

@@ -45,6 +45,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from actors.feed import ARRIVAL, PLACE, StreamFile
+from actors.result_files import part_files
 from actors.whole_files import force_to_disk, write_text, writing
 from joins.batch import Schema
 from joins.errors import DataError
@@ -127,6 +128,20 @@ class PreparedStream:
     time: str | None = None
     delays: tuple[int, int] | None = None
     codes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of its columns: ``id``, ``ts``, and those that it has of the source."""
+        names = pq.read_schema(part_files(self.path)[0]).names
+        return [name for name in names if name not in (ARRIVAL, PLACE)]
+
+    def values(self, column: str) -> pa.ChunkedArray:
+        """Return a column, in the order of the tuples; texts as texts, not as codes."""
+        values = pq.read_table(part_files(self.path), columns=[column])[column]
+        if column not in self.codes:
+            return values
+        texts = pq.read_table(self.path.with_name(codes_file(column))).sort_by("code")["value"]
+        return texts.take(values)
 
 
 def codes_file(name: str) -> str:

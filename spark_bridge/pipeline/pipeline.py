@@ -106,7 +106,8 @@ def prepare(
     if missing:
         missing[0].report("start")
         for task in missing:
-            task.layout  # noqa: B018  (what is wrong with it is reported before Spark starts)
+            # What is wrong with these is reported before Spark starts.
+            task.layout, task.expressions  # noqa: B018
         size_bytes = sum(file.size_bytes for task in missing for file in task.files)
         on_spark()
         # A task that fails does so on data, and would again: no second attempt.

@@ -66,6 +66,10 @@ class RawSource:
         Join fields that may be text, because they are only compared with ``=`` and ``!=``, to the
         name of their dictionary. Fields of one dictionary, in one stream or in several that are
         prepared together, have equal codes exactly where their texts are equal.
+    columns
+        What the stream has beside its tuples' id and time, and the join fields: columns by their
+        names in the stream (see `ColumnLayout`); None: all of the source. Rejected rows are written
+        with all columns anyway.
 
     Raise :exc:`DataError` for an option that is not allowed.
     """
@@ -78,6 +82,7 @@ class RawSource:
     where: str | None = None
     rows: int | None = None
     codes: Mapping[str, str] = field(default_factory=dict)
+    columns: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.paths, (str, Path)):
@@ -111,7 +116,7 @@ class RawSource:
     def options(self) -> dict[str, object]:
         """Return everything but the files, as plain data: it goes into the fingerprint."""
         left_out = {"name", "paths"} if self.codes else {"name", "paths", "codes"}
-        left_out |= set() if self.arrival else {"arrival"}
+        left_out |= {name for name in ("arrival", "columns") if getattr(self, name) is None}
         options = {name: value for name, value in asdict(self).items() if name not in left_out}
         # Nobody sets these, but fingerprints have them: without, all streams would be made anew.
         options |= {"time_unit": "ns", "key": None, "schema": {}, "delimiter": self.separator}
@@ -332,28 +337,26 @@ class ColumnLayout:
     Attributes
     ----------
     names
-        Source column to its name in the prepared stream, in order, without those that are replaced.
+        Source column to its name in the prepared stream, in order, of those that it has.
     fields
         Join field (by its name in the prepared stream) to the source column behind it.
-    expressions
-        The checked expressions among the source's ``time`` and ``where``; a time that names a
-        column is none.
     notes
         Remarks on renamed columns.
     """
 
     names: dict[str, str]
     fields: dict[str, str]
-    expressions: dict[str, Expression]
     notes: list[str]
 
 
 def lay_out(source: RawSource, columns: list[str]) -> ColumnLayout:
-    """Name the columns of the prepared stream, and find its join fields among *columns*.
+    """Name those of the *columns* that the prepared stream has, and find its join fields.
 
-    Raise :exc:`DataError` for a join field or an arrival that the source does not have, and for an
-    expression that is not allowed.
+    Raise :exc:`DataError` for a column that the source does not have: of its time or its arrival, a
+    join field, or one to store.
     """
+    if source.time is not None and source.time.isidentifier() and source.time != ROWS:
+        _require(source, source.time, columns, "event time")
     if source.arrival is not None and source.arrival != ROWS:
         _require(source, source.arrival, columns, "arrival")
     time = source.time or "ts"
@@ -364,9 +367,24 @@ def lay_out(source: RawSource, columns: list[str]) -> ColumnLayout:
             notes.append(f"column {column} is the event time: ts holds it in nanoseconds")
         elif low in ("id", "ts") or (low == "key" and column not in source.fields):
             names[column] = _free(f"source_{column}", columns)
-            notes.append(f"the source's own column {column} is named {names[column]}")
         else:
             names[column] = column
+    fields = _join_fields(source, names)
+    if source.columns is not None:
+        for name in source.columns:
+            _require(source, name, list(names.values()), "column")
+        stored = {*source.columns, *fields}
+        names = {column: name for column, name in names.items() if name in stored}
+    notes += [
+        f"the source's own column {column} is named {name}"
+        for column, name in names.items()
+        if column != name
+    ]
+    return ColumnLayout(names=names, fields=fields, notes=notes)
+
+
+def _join_fields(source: RawSource, names: Mapping[str, str]) -> dict[str, str]:
+    """Return each join field's column; *names* are those that columns have in the stream."""
     fields = {}
     for name in source.fields:
         if name == "ts":
@@ -381,16 +399,20 @@ def lay_out(source: RawSource, columns: list[str]) -> ColumnLayout:
         by_name = {new: old for old, new in names.items()}
         _require(source, name, list(by_name), "join field")
         fields[name] = by_name[name]
-    return ColumnLayout(
-        names=names, fields=fields, expressions=_expressions(source, columns), notes=notes
-    )
+    return fields
+
+
+def stored_columns(source: RawSource) -> list[str]:
+    """Return the names of the columns that the stream of *source* has of it, from its headers.
+
+    Raise :exc:`DataError` as `inspect_files` and `lay_out` do.
+    """
+    files = inspect_files(source.paths, source.separator)
+    return list(lay_out(source, list(files[0].columns)).names.values())
 
 
 def _expressions(source: RawSource, columns: list[str]) -> dict[str, Expression]:
-    """Return the declared expressions, checked."""
     words = {"time": "the time expression", "where": "the condition"}
-    if source.time is not None and source.time.isidentifier() and source.time != ROWS:
-        _require(source, source.time, columns, "event time")
     return {
         name: check_expression(text, f"stream {source.name!r}: {what}")
         for name, what in words.items()
@@ -427,5 +449,13 @@ class Task:
 
     @cached_property
     def layout(self) -> ColumnLayout:
-        """The columns and expressions of the stream (see `lay_out`)."""
+        """The columns of the stream (see `lay_out`)."""
         return lay_out(self.source, list(self.files[0].columns))
+
+    @cached_property
+    def expressions(self) -> dict[str, Expression]:
+        """The checked expressions among the source's ``time`` and ``where``.
+
+        A time that names a column is none. Raise :exc:`DataError` for one that is not allowed.
+        """
+        return _expressions(self.source, list(self.files[0].columns))

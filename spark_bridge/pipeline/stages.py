@@ -120,7 +120,7 @@ def _build(
     stream.mkdir()
     task.report("judge")
     rows = validate(task, typed)
-    watched = _watched(typed, {*layout.fields.values(), typed.time})
+    watched = _watched(typed, layout)
     # What fits into one segment is written in one pass, which counts it too.
     at_once = _buckets_needed(typed.rows, task.segment_rows) == 1
     passing, seen = rows.frame, Observation()
@@ -215,10 +215,12 @@ def _require_some(
         _give_up(source, counts, stream, only_rejected)
 
 
-def _watched(typed: Typed, checked: set[str | None]) -> dict[str, str]:
+def _watched(typed: Typed, layout: ColumnLayout) -> dict[str, str]:
     """Return for each note on values lost without rejecting a row the SQL condition for it."""
-    watched = {}
+    watched, checked = {}, {*layout.fields.values(), typed.time}
     for column, kind in typed.types.items():
+        if column not in layout.names and column not in checked:
+            continue
         value, shown = sql_name(column), column.replace("{", "{{").replace("}", "}}")
         cut = f"column {shown}: {{:,}} timestamps cut to the microsecond"
         if NANOS + column in typed.frame.columns:

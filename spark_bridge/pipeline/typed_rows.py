@@ -139,16 +139,17 @@ def typed_rows(spark: SparkSession, task: Task, folder: Path) -> Typed:
     source, files, layout = task.source, task.files, task.layout
     raw = _read(spark, files, source.separator, folder)
     names = list(files[0].columns)
-    timed = layout.expressions["time"].columns if "time" in layout.expressions else frozenset()
+    timed = task.expressions["time"].columns if "time" in task.expressions else frozenset()
     timed |= {source.arrival} if source.arrival in names else set()
     joined = {column: field in source.codes for field, column in layout.fields.items()}
     if files[0].format == "csv":
-        blocks = _block_counts(raw, _counters(names))
+        used = _used(task, timed)
+        blocks = _block_counts(raw, _counters(used))
         rows = [
             sum(block["rows"] for block in blocks if block[FILE] == number)
             for number in range(len(files))
         ]
-        wanted, time, notes = _csv_types(source, names, joined, timed, blocks)
+        wanted, time, notes = _csv_types(source, used, joined, timed, blocks)
         raw = _number_rows(raw, blocks)
     else:
         rows = [file.rows or 0 for file in files]
@@ -157,6 +158,16 @@ def typed_rows(spark: SparkSession, task: Task, folder: Path) -> Typed:
     kinds = dict(frame.dtypes)
     types = {name: kinds[name] for name in names}
     return Typed(frame=frame, file_rows=rows, types=types, texts=texts, time=time, notes=notes)
+
+
+def _used(task: Task, timed: frozenset[str]) -> list[str]:
+    """Return the columns that the stream has or is made by; the others' types are of no use."""
+    names, source = list(task.files[0].columns), task.source
+    if source.time is None:
+        return names  # any of them may turn out to be the event time
+    where = task.expressions["where"].columns if "where" in task.expressions else frozenset()
+    used = {*task.layout.names, *timed, *where, source.time}
+    return [name for name in names if name in used]
 
 
 def _read(spark: SparkSession, files: list[RawFile], delimiter: str, folder: Path) -> DataFrame:

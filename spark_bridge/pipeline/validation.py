@@ -94,7 +94,7 @@ def validate(task: Task, typed: Typed) -> ValidatedRows:
 
 def _selected(task: Task, frame: DataFrame) -> DataFrame:
     """Drop the rows for which the condition is false; where it is null, they stay for now."""
-    source, where = task.source, task.layout.expressions.get("where")
+    source, where = task.source, task.expressions.get("where")
     condition = f"stream {source.name!r}: the condition {source.where!r}"
     with errors_about(condition, _INVALID):
         chosen = frame.select("*", sf.expr(f"({where.sql if where else 'true'})").alias(_WHERE))
@@ -151,7 +151,7 @@ def _event_time(task: Task, typed: Typed) -> Checked:
         what = f"column {typed.time!r}"
     else:
         what = f"expression {source.time!r}"
-        value = f"({task.layout.expressions['time'].sql})"
+        value = f"({task.expressions['time'].sql})"
         with errors_about(f"stream {source.name!r}: the time {what}", _INVALID):
             kind = typed.frame.select(sf.expr(value)).dtypes[0][1]
         checked = nanoseconds(value, kind)

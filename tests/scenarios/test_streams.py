@@ -9,7 +9,7 @@ import pytest
 
 from joins.batch import Schema
 from joins.queries.parser import parse_query
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, QueryError
 from scenarios import scenario_files, streams
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import check_codes, dictionary_names, prepare_streams
@@ -32,6 +32,31 @@ def test_streams_are_prepared_where_the_environment_says(
     assert prepared.rows == 9
     assert prepared.path.is_relative_to(tmp_path / "shared")
     assert [path.name for path in tmp_path.iterdir()] == ["shared"]
+
+
+def test_a_run_prepares_the_columns_that_its_query_reads(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOINSIM_PREPARED", str(tmp_path))
+    fields = {"x": "uniform(1, 5)", "y": "uniform(1, 5)", "z": "uniform(1, 5)"}
+    stream = {"name": "S", "synthetic": {"rows": 9, "fields": fields}}
+
+    def prepared(selected: str) -> PreparedStream:
+        text = QUERY.replace("*", selected)
+        config = scenario_files.build(
+            {"name": "n", "query": text, "topology": "nested_loop", "streams": [stream]},
+            where="this test",
+        )
+        return prepare_streams(config, parse_query(text))[0]
+
+    whole, narrow, y = prepared("*"), prepared("S.id"), prepared("S.y2, S.ts")
+    assert whole.columns == ["id", "ts", "x", "y", "z"]
+    assert narrow.columns == ["id", "ts", "x"]
+    assert y.columns == ["id", "ts", "x", "y"]
+    assert y.values("y").equals(whole.values("y"))
+    assert len({one.path for one in (whole, narrow, y)}) == 3
+    with pytest.raises(QueryError, match=r"SELECT S\.zz: .*did you mean 'z'"):
+        prepared("S.zz")
 
 
 def query(streams: str, where: str) -> JoinQuery:

@@ -382,12 +382,50 @@ def test_join_fields_of_other_types_become_numbers(spark: Any, tmp_path: Path) -
 def test_what_a_column_loses_is_noted(spark: Any, tmp_path: Path) -> None:
     fine = pa.array([1001, 2000], pa.timestamp("ns"))
     file = write_parquet(tmp_path / "raw.parquet", {"ts": [1, 2], "fine": fine})
-    stream = prepare_one(tmp_path / "out", spark, paths=[file])
-    assert "column fine: 1 timestamps cut to the microsecond" in stream.notes
+    note = "column fine: 1 timestamps cut to the microsecond"
+    assert note in prepare_one(tmp_path / "out", spark, paths=[file]).notes
+    assert note not in prepare_one(tmp_path / "out", spark, paths=[file], columns=[]).notes
     rows = [[1, "2020-01-01 00:00:00.0000001"], [2, "2020-01-01 00:00:00"]]
     file = write_csv(tmp_path / "raw.csv", ["ts", "fine"], rows)
     stream = prepare_one(tmp_path / "out", spark, paths=[file])
     assert tuples(stream)["fine"].to_pylist() == [row[1] for row in rows], "it stays text"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_stream_has_the_columns_that_it_is_asked_for(
+    spark: Any, tmp_path: Path, ending: str
+) -> None:
+    """Rejected rows have all of them, and times and conditions may need any."""
+    header, path = ["at", "ID", "v", "w", "word"], tmp_path / f"raw.{ending}"
+    rows: list[list[Any]] = [
+        [3, 7, 1.5, "0.5", "x"],
+        [1, 8, 2.5, "2.5", "y"],
+        [2, 9, None, "1", "z"],
+    ]
+    rows.append([4, 9, 3.5, "9.5", "left out"])
+    if ending == "csv":
+        write_csv(path, header, rows)
+    else:
+        write_parquet(path, dict(zip(header, zip(*rows, strict=True), strict=True)))
+    said: dict[str, Any] = {
+        "paths": [path],
+        "time": "at * 10",
+        "where": "double(w) < 9",
+        "fields": ["v"],
+    }
+    whole = prepare_one(tmp_path / "whole", spark, **said)
+    narrow = prepare_one(tmp_path / "narrow", spark, **said, columns=["source_ID"])
+    assert whole.columns == ["id", "ts", "at", "source_ID", "v", "w", "word"]
+    assert narrow.columns == ["id", "ts", "source_ID", "v"]
+    assert narrow.fingerprint != whole.fingerprint
+    assert tuples(narrow).equals(tuples(whole).select(narrow.columns))
+    assert tuples(narrow)["source_ID"].to_pylist() == [8, 7]
+    assert rejects(narrow) == {3: "v: null"}
+    (bad,) = pq.read_table(narrow.path.parent / "rejected").to_pylist()
+    assert bad["word"] == "z"
+    nothing = prepare_one(tmp_path / "nothing", spark, **said, columns=[])
+    assert nothing.columns == ["id", "ts", "v"]
+    assert "the source's own column ID is named source_ID" not in nothing.notes
 
 
 def test_one_row_is_a_stream(spark: Any, tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
         {"fields": ["fair"]},
         "join field 'fair' is not in .* did you mean 'fare'.*its columns: at, fare, word",
     ),
+    "missing column": ({"columns": ["fair"]}, "column 'fair' is not in .* did you mean 'fare'"),
     "field named id": ({"fields": ["id"]}, "join field 'id' means the tuple's own id"),
     "field of lists": ({"fields": ["tags"]}, "join field 'tags' is of type array"),
     "missing time": (
