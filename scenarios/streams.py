@@ -82,9 +82,8 @@ def prepare_streams(
             f"is given for {len(config.streams)}"
         )
     prepared: dict[str, PreparedStream] = {}
-    raw = []
+    raw: list[RawSource] = []
     columns = []
-    codes = dictionary_names(query)
     for index, (name, stream) in enumerate(zip(query.streams, config.streams, strict=True)):
         path = raw_file(stream)
         if (path / SUMMARY).is_file():
@@ -92,17 +91,8 @@ def prepare_streams(
             check_time(query, index, prepared[name])
             columns.append(prepared[name].columns)
         else:
-            source = RawSource(
-                name=name,
-                paths=(path,),
-                time=event_time(query, index, TIME if stream.synthetic else stream.time),
-                arrival=stream.arrival,
-                where=stream.where,
-                fields=query.fields(index),
-                codes=codes[index],
-            )
-            raw.append(source)
-            columns.append(["id", "ts", *stored_columns(source)])
+            raw.append(_raw_source(query, index, stream, path))
+            columns.append(["id", "ts", *stored_columns(raw[-1])])
     if raw:
         selected = select(query, columns)
         raw = [_narrowed(source, query, selected) for source in raw]
@@ -117,6 +107,19 @@ def prepare_streams(
     streams = tuple(prepared[name] for name in query.streams)
     check_codes(query, streams)
     return streams
+
+
+def _raw_source(query: JoinQuery, place: int, stream: StreamConfig, path: Path) -> RawSource:
+    """Return *path* as the stream at that *place* of *query*, with all columns."""
+    return RawSource(
+        name=query.streams[place],
+        paths=(path,),
+        time=event_time(query, place, TIME if stream.synthetic else stream.time),
+        arrival=stream.arrival,
+        where=stream.where,
+        fields=query.fields(place),
+        codes=dictionary_names(query)[place],
+    )
 
 
 def _narrowed(source: RawSource, query: JoinQuery, selected: Sequence[Selected]) -> RawSource:

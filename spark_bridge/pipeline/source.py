@@ -1,7 +1,8 @@
 """The sources of streams: what a person declares, the raw files, and the names of columns.
 
-Of the files only headers and footers are read (and every byte once, for the digest), so that a
-fault in one is reported within a second and by its name. Nothing here needs Spark.
+Of the files only headers and footers are read (and every byte once, for the digest where it is
+asked for), so that a fault in one is reported within a second and by its name. Nothing here needs
+Spark.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import gzip
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from itertools import islice
@@ -137,8 +139,8 @@ class RawFile:
         Column name to Arrow type; text for every column of a CSV file.
     rows
         Number of rows; None in CSV, where they must be counted.
-    size_bytes, sha256
-        Length and digest of the whole file.
+    size_bytes
+        Length of the whole file.
     modified_ns
         When the file was last changed, ns since 1970.
     """
@@ -148,13 +150,18 @@ class RawFile:
     columns: dict[str, pa.DataType]
     rows: int | None
     size_bytes: int
-    sha256: str
     modified_ns: int
 
     @property
     def suffix(self) -> str:
         """The ending by which Spark recognises compression."""
         return ".csv.gz" if self.path.name.endswith(".gz") else f".{self.format}"
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the whole file. Raise :exc:`DataError` where it can no longer be read."""
+        with _readable(self.path):
+            return _digest(self.path, self.size_bytes, self.modified_ns)
 
 
 def inspect_files(paths: Iterable[str | Path], delimiter: str) -> list[RawFile]:
@@ -222,7 +229,7 @@ def near_files(path: Path) -> str:
 def _inspect(path: Path, delimiter: str) -> RawFile:
     if not path.is_file():
         raise DataError(f"{path} is not a file; {_ALLOWED}")
-    try:
+    with _readable(path):
         about = path.stat()
         size_bytes = about.st_size
         with path.open("rb") as raw:
@@ -232,18 +239,23 @@ def _inspect(path: Path, delimiter: str) -> RawFile:
             if size_bytes == 0:
                 raise DataError(f"{path} is empty (0 bytes); {_ALLOWED}")
             format_, columns, rows = _describe(path, head, tail, delimiter)
-            sha256 = _digest(path.resolve(), size_bytes, about.st_mtime_ns)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     return RawFile(
         path=path.resolve(),
         format=format_,
         columns=columns,
         rows=rows,
         size_bytes=size_bytes,
-        sha256=sha256,
         modified_ns=about.st_mtime_ns,
     )
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turn an :exc:`OSError` into a :exc:`DataError` that names *path*."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 @cache

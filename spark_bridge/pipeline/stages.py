@@ -42,7 +42,15 @@ from spark_bridge.pipeline.typed_rows import (
     quoted,
     typed_rows,
 )
-from spark_bridge.pipeline.validation import ARRIVES, FIELD, KINDS, REASON, TS, validate
+from spark_bridge.pipeline.validation import (
+    ARRIVES,
+    FIELD,
+    KINDS,
+    REASON,
+    TS,
+    ValidatedRows,
+    validate,
+)
 from spark_bridge.pipeline.values import filled, text_nanos
 from spark_bridge.prepared import (
     REJECTED,
@@ -164,12 +172,28 @@ def _build(
             counts = _count(rows.frame, [], watched)
         _require_some(counts, rows.frame, task, folder, only_rejected)
     task.report("check")
-    length = min(counts.valid, source.rows or counts.valid)
     require_unchanged(files)
-    span = check_segments(stream / SEGMENTS)
-    assert span.rows == length, f"{span.rows} rows in the segments, {length} counted"
     for name, file in code_files.items():
         file.rename(stream / codes_file(name))
+    _summarise(task, typed, rows, counts, coded, stream, in_order=in_order)
+    shutil.rmtree(only_rejected, ignore_errors=True)  # of an earlier run
+
+
+def _summarise(
+    task: Task,
+    typed: Typed,
+    rows: ValidatedRows,
+    counts: RowCounts,
+    coded: Mapping[str, Dictionary],
+    stream: Path,
+    *,
+    in_order: bool,
+) -> None:
+    """Check what was written in the folder *stream*, and write its summary."""
+    source, layout = task.source, task.layout
+    length = min(counts.valid, source.rows or counts.valid)
+    span = check_segments(stream / SEGMENTS)
+    assert span.rows == length, f"{span.rows} rows in the segments, {length} counted"
     notes = [*layout.notes, *rows.notes, *_code_notes(source.name, coded)]
     notes += _order_notes(span.repeated, in_order=in_order or source.arrival is not None)
     notes += [note.format(lost) for note, lost in counts.lost.items() if lost]
@@ -192,11 +216,10 @@ def _build(
     )
     sources = [
         {"path": str(file.path), "size_bytes": file.size_bytes, "sha256": file.sha256}
-        for file in files
+        for file in task.files
     ]
     options = source.options() | {"segment_rows": task.segment_rows}
     save_summary(prepared, stream, sources=sources, options=options)
-    shutil.rmtree(only_rejected, ignore_errors=True)  # of an earlier run
 
 
 def _require_some(
@@ -352,7 +375,7 @@ def _give_up(source: RawSource, counts: RowCounts, stream: Path, only_rejected: 
     )
 
 
-def _code_notes(stream: str, coded: dict[str, Dictionary]) -> list[str]:
+def _code_notes(stream: str, coded: Mapping[str, Dictionary]) -> list[str]:
     notes = []
     for name, dictionary in coded.items():
         others = [other for other in dictionary.streams if other != stream]

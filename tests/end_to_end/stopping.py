@@ -127,7 +127,7 @@ def in_spark(folder: Path) -> list[str]:
     fields = np.random.default_rng(4).random((2, ROWS))
     write_prepared(folder / "s", dict(zip("ab", fields, strict=True)), ts=np.arange(ROWS))
     arguments = ["compare", SELF_JOIN.format(window=WINDOW), "--data", "s", "--out", "compared"]
-    arguments += ["--rows", "4000", "--topologies", "spo_join"]
+    arguments += ["--rows", "60000", "--topologies", "spo_join"]
     return [*arguments, "--engines", "spark", "--json"]
 
 

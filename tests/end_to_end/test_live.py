@@ -30,7 +30,7 @@ def test_a_live_run_says_what_it_measured_and_promises_no_digest(
     whole = json.loads((out / "run.json").read_text())
     assert {check["name"]: check["passed"] for check in whole["checks"]}["fifo"]
     assert whole["actors"]["router"]["seconds"] > 0
-    assert whole["actors"]["po_join.0"]["state_bytes"] > 0
+    assert whole["actors"]["predicate.0.0"]["state_bytes"] > 0
     assert "virtual time" not in (out / "report.html").read_text()
 
 

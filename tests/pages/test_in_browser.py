@@ -30,11 +30,12 @@ _DRAW_ALL = """async () => {
   const step = innerHeight / 2;
   for (let y = 0; y < document.body.scrollHeight; y += step) {
     scrollTo(0, y);
-    await new Promise((done) => setTimeout(done, 50));
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)));
   }
   scrollTo(0, 0);
 }"""
-"""Pictures are drawn when they come into view."""
+"""Pictures are drawn when they come into view, which the browser looks for once a frame: on a busy
+machine a frame may take longer than the pause."""
 
 _ALL_DRAWN = """() => [...document.querySelectorAll(".panel")].every(
   (panel) => panel.querySelector(".role-mark"))"""

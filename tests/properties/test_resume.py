@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,10 @@ class KilledError(Exception):
 
 @dataclass
 class Death:
-    """At which message a run is killed, and how many it has had."""
+    """At which message a run is killed, and those that actors have had: some are lost before."""
 
     at: int | None = None
-    messages: int = 0
+    messages: list[int] = field(default_factory=list)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def death(monkeypatch: pytest.MonkeyPatch) -> Death:
         ) -> Reply | None:
             if ticket == death.at:
                 raise KilledError
-            death.messages = ticket + 1
+            death.messages.append(ticket)
             return super().submit(ticket, actor, sender, port, handle, now)
 
     monkeypatch.setattr(running, "SavingHost", Killed)
@@ -110,11 +110,12 @@ def check(
     many messages were answered from disk; raise :exc:`JoinsimError` where the undisturbed world
     does not end well.
     """
-    death.at = None
+    death.at, death.messages = None, []
     whole, _ = ended(world, folder / "whole", _NEVER, **settings)
-    every = 1 + death.messages // int(rng.integers(2, 12))
-    for at in sorted(rng.integers(0, death.messages, 2).tolist()):
-        death.at = at
+    messages = sorted(death.messages)
+    every = 1 + len(messages) // int(rng.integers(2, 12))
+    for place in sorted(rng.integers(0, len(messages), 2).tolist()):
+        death.at = messages[place]
         with pytest.raises(KilledError):
             ended(world, folder / "killed", every, **settings)
     death.at = None

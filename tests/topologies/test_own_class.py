@@ -92,7 +92,7 @@ def test_it_joins_wherever_a_window_has_an_index(
     "how",
     [
         {"topology": "split_join", "index": Broken},
-        {"topology": "spo_join", "immutable": BrokenSegment},
+        {"topology": "spo_join", "immutable": BrokenSegment, "merge_threshold": "slide"},
         {"topology": "ibwj", "index": BrokenJoin},
     ],
 )
