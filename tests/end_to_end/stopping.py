@@ -100,8 +100,9 @@ def workers_of(run: psutil.Process) -> list[psutil.Process]:
 
 
 def operators_running(folder: Path, run: psutil.Process) -> bool:
-    """Tell whether operators inside Spark are in the middle of writing results."""
-    return any(folder.glob("**/found/.*.parquet.*")) and bool(workers_of(run))
+    """Tell whether operators inside Spark are at work on a first trigger, which takes seconds."""
+    begun = folder.glob("compared/points/*/hosted/checkpoint/spark/offsets/0")
+    return any(begun) and bool(workers_of(run))
 
 
 def serving_below(run: Command) -> list[psutil.Process]:
@@ -127,7 +128,7 @@ def in_spark(folder: Path) -> list[str]:
     fields = np.random.default_rng(4).random((2, ROWS))
     write_prepared(folder / "s", dict(zip("ab", fields, strict=True)), ts=np.arange(ROWS))
     arguments = ["compare", SELF_JOIN.format(window=WINDOW), "--data", "s", "--out", "compared"]
-    arguments += ["--rows", "60000", "--topologies", "spo_join"]
+    arguments += ["--topologies", "spo_join"]
     return [*arguments, "--engines", "spark", "--json"]
 
 
