@@ -75,8 +75,8 @@ class SpoJoinParameters:
     merge_threshold
         δ: ``slide`` is W_s, ``slide/pes`` is W_s over the number of PO-Join PEs; or a number of
         tuples or a time, as the windows are, up to the window's length. None is the slide, as in
-        the paper, where slides are long enough and the window is carried: else it is as many
-        slides as leave 20 merges a window, of 64 tuples at least if the window has them.
+        the paper; where windows are carried, it is several short ones: a window has 20 merges at
+        the most, and a merge 64 tuples at the least if the window counts as many.
     mutable
         What predicates find in the mutable component and how it is intersected: ``bits`` are bit
         arrays, ``hash`` lists of ids that go through a hash table.
