@@ -396,7 +396,7 @@ def _value(rng: Random, hint: Any, default: Any, query: JoinQuery) -> Any:
 
 
 def _kinds(union: Any, default: Any) -> list[Any]:
-    """Return the types in *union*; not None if it is the default: parameters not drawn have it."""
+    """Return the types in *union*; not None where that is the default: to draw it adds nothing."""
     kinds = typing.get_args(union)
     return [kind for kind in kinds if kind is not type(None) or default is not None]
 

@@ -1,8 +1,7 @@
 """The sources of streams: what a person declares, the raw files, and the names of columns.
 
-Of the files only headers and footers are read (and every byte once, for the digest where it is
-asked for), so that a fault in one is reported within a second and by its name. Nothing here needs
-Spark.
+Of the files only headers and footers are read, so that a fault in one is reported within a second
+and by its name; every byte is read for the digest alone. Nothing here needs Spark.
 """
 
 from __future__ import annotations
