@@ -9,9 +9,11 @@ in several variants, which separates what a unit of each kind of work costs from
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, product
@@ -165,6 +167,51 @@ def measure(
     workload: Workload, filled: Filled, size: int, batch: int, matches: int
 ) -> list[Sample]:
     """Return a sample of every operation of *workload*, which is *filled* to that *size*."""
+    with _without_collections():
+        taken = _timed(workload, filled, size, batch, matches)
+    samples = []
+    for step, calls in taken.items():
+        are_rare = _are_rare(calls) if workload.merges else np.zeros(len(calls), np.bool_)
+        for rare in np.unique(are_rare).tolist():
+            some = [call for call, is_rare in zip(calls, are_rare, strict=True) if is_rare == rare]
+            # The first merge is given memory that nothing has touched yet, which takes up to
+            # fifteen times as long; all later ones in a run are given what earlier ones left.
+            some = some[1:] if rare else some
+            if not some:
+                continue
+            sample = Sample(
+                step=step,
+                variant=workload.variant,
+                matches=matches,
+                nbytes=filled.nbytes,
+                rare=rare,
+                calls=len(some),
+                work=sum((work for _, work in some), NO_WORK),
+                seconds=sum(seconds for seconds, _ in some),
+            )
+            samples.append(sample)
+    return samples
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Collect no garbage meanwhile: to look through all that is loaded takes 50 ms, amid a call.
+
+    Processes of Ray and Spark, which work for long, look through nothing that was there before.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _timed(
+    workload: Workload, filled: Filled, size: int, batch: int, matches: int
+) -> dict[Step, list[tuple[float, Work]]]:
+    """Return what each call of every operation took and counted, in turn."""
     taken: dict[Step, list[tuple[float, Work]]] = defaultdict(list)
     timed, enough = 0.0, _SECONDS
     for number in count(-_WARM_UP):
@@ -183,26 +230,7 @@ def measure(
         if merged or enough >= _PATIENCE * _SECONDS:
             break
         enough *= 2
-    samples = []
-    for step, calls in taken.items():
-        are_rare = _are_rare(calls) if workload.merges else np.zeros(len(calls), np.bool_)
-        for rare in np.unique(are_rare).tolist():
-            some = [call for call, is_rare in zip(calls, are_rare, strict=True) if is_rare == rare]
-            # The first merge is given memory that nothing has touched yet, which takes up to
-            # fifteen times as long; all later ones in a run are given what earlier ones left.
-            some = some[1:] if rare and len(some) > 1 else some
-            sample = Sample(
-                step=step,
-                variant=workload.variant,
-                matches=matches,
-                nbytes=filled.nbytes,
-                rare=rare,
-                calls=len(some),
-                work=sum((work for _, work in some), NO_WORK),
-                seconds=sum(seconds for seconds, _ in some),
-            )
-            samples.append(sample)
-    return samples
+    return taken
 
 
 def _are_rare(calls: Sequence[tuple[float, Work]]) -> np.ndarray:

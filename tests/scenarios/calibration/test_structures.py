@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from netsim.cost import StructureCost, load_profile
 from scenarios.calibration.fit import fit_structure, fit_structures
 from scenarios.calibration.structure_work import (
     BATCHES,
+    Filled,
     Sample,
     Workload,
     measure,
@@ -81,6 +83,41 @@ def test_calls_with_a_merge_are_a_sample_of_their_own() -> None:
     usual, merging = sorted(found, key=lambda one: one.rare)
     assert merging.calls < usual.calls
     assert sum(merging.work) / merging.calls > 8 * sum(usual.work) / usual.calls
+
+
+def test_no_garbage_is_collected_while_calls_are_timed() -> None:
+    """To look through all that is loaded takes a thousand times as long as a call."""
+    kept: list[object] = []
+    collections: list[str] = []
+    amid_calls: list[int] = []
+
+    def allocate() -> Work:
+        before = len(collections)
+        kept.extend([] for _ in range(2 * gc.get_threshold()[0]))
+        amid_calls.append(len(collections) - before)
+        return Work(inserts=1)
+
+    filled = Filled(lambda batch, matches: [("insert", batch, allocate)], nbytes=64)
+    workload = Workload(structure="list", fill=lambda size: filled)
+    gc.callbacks.append(lambda phase, _: collections.append(phase))
+    try:
+        measure(workload, filled, 64, 1, 2)
+        assert not any(amid_calls)
+        allocate()
+        assert amid_calls[-1]
+    finally:
+        gc.callbacks.pop()
+
+
+def test_the_first_merge_is_no_sample() -> None:
+    """It may be given memory that was never touched."""
+    works = iter([1] * 3 + [1000] + [1] * 1000)
+    filled = Filled(
+        lambda batch, matches: [("insert", batch, lambda: Work(inserts=next(works, 1)))], nbytes=64
+    )
+    workload = Workload(structure="list", fill=lambda size: filled, merges=True)
+    found = measure(workload, filled, 64, 1, 2)
+    assert [one.rare for one in found] == [False]
 
 
 def test_units_that_were_never_counted_stay_in_proportion_to_the_default() -> None:
