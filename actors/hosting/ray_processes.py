@@ -337,7 +337,7 @@ def _start(run: str, labels: Sequence[Label], cores: float) -> tuple[str, list[A
 def _end(processes: Sequence[Any]) -> None:
     for process in processes:
         with suppress(RayError):  # gone with its node, or the whole cluster
-            ray.kill(process)  # by force, after some seconds, if it is stopped
+            ray.kill(process)  # by force, after a while, if it is stopped
 
 
 def _cause(error: RayTaskError) -> Exception:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -127,6 +128,15 @@ def test_processes_of_a_run_that_failed_serve_no_other(ray_running: None) -> Non
             pids += processes.everywhere(os.getpid)
             raise ZeroDivisionError
     assert pids[0] != pids[1]
+
+
+def test_a_process_that_is_stopped_is_ended_soon(ray_running: None) -> None:
+    """Another one has to wait for its core; Ray's own default is five seconds."""
+    with RayProcesses(labels(1)) as processes:
+        (pid,) = processes.everywhere(os.getpid)
+        process = psutil.Process(pid)
+        process.suspend()
+    process.wait(timeout=4)
 
 
 def check_one_digest(
