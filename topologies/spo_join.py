@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
@@ -193,13 +193,17 @@ class SpoJoin(Topology[SpoJoinParameters]):
             predicates=predicates,
             announces=announces,
         )
-        sealing: dict[str, Any] = {
-            "immutable": p.immutable,
-            "threads": p.threads,
-            "pairs": job.pairs,
-        }
         po_join_pes = [
-            graph.add("po_join", f"po_join.{pe}", PoJoinPE, **job.join, window=window, **sealing)
+            graph.add(
+                "po_join",
+                f"po_join.{pe}",
+                PoJoinPE,
+                **job.join,
+                window=window,
+                immutable=p.immutable,
+                threads=p.threads,
+                pairs=job.pairs,
+            )
             for pe, window in enumerate(_window_states(query, p, threshold))
         ]
 

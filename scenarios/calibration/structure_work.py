@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, product
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ from joins.queries.conditions import COMPARISONS, Condition
 from joins.queries.parser import parse_query
 from joins.window_join.registry import INDEXES, SHARED, Making
 from joins.work import ELAPSED_NS, NO_WORK, Step, Work
+from scenarios.calibration.pace import SLOW, interpret_s
 from scenarios.calibration.window_workload import WindowWorkload
 
 SIZES = tuple(1 << bits for bits in range(6, 23, 2))
@@ -61,6 +63,8 @@ _WARM_UP, _SECONDS, _ROUNDS = 2, 0.02, 3
 """Rounds that are not timed; what the others take together at least, and how many they are."""
 _PATIENCE = 8
 """How many times as long a structure is timed that merges now and then, until it has twice."""
+_MORE_PASSES = 3
+"""How often what others have disturbed is measured once more, at the most."""
 _RARE = 8
 """A call includes a merge if it counted so many times as much work as the median call."""
 _FILL_ROWS = 8192
@@ -250,21 +254,36 @@ def measure_all(
     """Return samples of every structure at every size, batch and number of matches.
 
     In several *passes* each is measured again, minutes later, and the least time counts: whatever
-    else the machine does meanwhile only adds to it. *note* is called with what is measured next.
+    else the machine does meanwhile only adds to it. What was never measured while the machine was
+    as fast as at its best is measured some more times. *note* is called with what is next.
     """
+    todo = [
+        (workload, size, cases)
+        for workload in workloads()
+        for size in (sorted(set(sizes) & set(VARIANT_SIZES)) if workload.variant else sizes)
+        if (cases := workload.cases(size, batches, matches))
+    ]
     least: dict[tuple[Step, str, int, bool], Sample] = {}
-    for number, workload in product(range(passes), workloads()):
-        note(f"{workload.structure}, pass {number + 1} of {passes}")
-        for size in sorted(set(sizes) & set(VARIANT_SIZES)) if workload.variant else sizes:
-            cases = workload.cases(size, batches, matches)
-            if not cases:
+    paces = [inf] * len(todo)
+    before_s = best_s = interpret_s()
+    noted = ""
+    for number in range(1, passes + _MORE_PASSES + 1):
+        for place, (workload, size, cases) in enumerate(todo):
+            if number > passes and paces[place] < SLOW * best_s:
                 continue
+            what = f"{workload.structure}, pass {number} of {max(number, passes)}"
+            if what != noted:
+                noted = what
+                note(what)
             filled = workload.fill(size)
             for batch, matched in cases:
                 for sample in measure(workload, filled, size, batch, matched):
                     other = least.get(sample.case)
                     if other is None or sample.call_seconds < other.call_seconds:
                         least[sample.case] = sample
+            after_s = interpret_s()
+            paces[place] = min(paces[place], max(before_s, after_s))
+            before_s, best_s = after_s, min(best_s, after_s)
     return list(least.values())
 
 

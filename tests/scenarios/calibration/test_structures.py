@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
 from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step, Work
 from netsim.cost import StructureCost, load_profile
+from scenarios.calibration import structure_work
 from scenarios.calibration.fit import fit_structure, fit_structures
 from scenarios.calibration.structure_work import (
     BATCHES,
@@ -118,6 +120,38 @@ def test_the_first_merge_is_no_sample() -> None:
     workload = Workload(structure="list", fill=lambda size: filled, merges=True)
     found = measure(workload, filled, 64, 1, 2)
     assert [one.rare for one in found] == [False]
+
+
+@pytest.mark.parametrize(
+    ("paces", "measured"),
+    [
+        ([1.0] * 5, ["a", "b", "a", "b"]),
+        # Others disturb "b" in one pass, then in both, then each in both.
+        ([1.0, 1.0, 1.5, 1.0, 1.0], ["a", "b", "a", "b"]),
+        ([1.0, 1.0, 1.5, 1.5, 1.0, 1.0], ["a", "b", "a", "b", "b"]),
+        ([1.0, 1.5, 1.0, 1.5, 1.0, 1.0, 1.0], ["a", "b", "a", "b", "a", "b"]),
+        # The best is seen late.
+        ([1.5, 1.5, 1.5, 1.5, 1.0, 1.0, 1.0], ["a", "b", "a", "b", "a", "b"]),
+        # It never becomes undisturbed.
+        ([1.0] + [1.5] * 99, ["a", "b"] * 5),
+    ],
+)
+def test_what_others_have_disturbed_is_measured_again(
+    paces: list[float], measured: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+
+    def fill(name: str, size: int) -> Filled:
+        found.append(name)
+        return Filled(lambda batch, matches: [("insert", batch, lambda: Work(inserts=1))], 64)
+
+    works = [Workload(structure=name, fill=partial(fill, name)) for name in "ab"]
+    readings = iter(paces)
+    monkeypatch.setattr(structure_work, "workloads", lambda: works)
+    monkeypatch.setattr(structure_work, "interpret_s", lambda: next(readings))
+    monkeypatch.setattr(structure_work, "_SECONDS", 0)
+    structure_work.measure_all([64], [1], [2], passes=2)
+    assert found == measured
 
 
 def test_units_that_were_never_counted_stay_in_proportion_to_the_default() -> None:
