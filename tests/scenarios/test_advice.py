@@ -192,7 +192,7 @@ def test_what_a_scenario_says_itself_is_refused(key: str) -> None:
         js.advise("oij-w1", scale="smoke", **how)
 
 
-def test_a_network_is_of_a_scenario_too() -> None:
+def test_a_network_is_of_a_scenario_too(spark: Any) -> None:
     advised = js.advise("oij-w1", scale="smoke", network="wan", rows=200, **QUICK)
     assert advised.best.network.preset == "wan"
 
