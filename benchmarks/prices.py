@@ -7,8 +7,8 @@ between them, by 1 to 1,024 tuples at a time, subwindows by up to 65,536
 (`scenarios.calibration.structure_work`). What its steps counted is priced, and compared with
 processor time. The profile was measured on a machine that it names (`joinsim calibrate --no-live`);
 on another kind, give one that was measured there. Machines that others use too are not always as
-fast: before every structure a read in the nearest cache is timed, and processor time is divided by
-what such reads take over the profile's (printed).
+fast: what they disturbed is measured again, and before every structure a read in the nearest cache
+is timed, and processor time is divided by what such reads take over the profile's (printed).
 
 A figure is the share of measurements where virtual over real time is within 0.75 to 1.33; the note
 has the same for prices of units, for the structures' prices, and for what one pass over all of it
