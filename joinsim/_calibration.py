@@ -108,7 +108,8 @@ def calibrate(
     rows, processes
         Tuples of each stream, and Ray processes of the live runs.
     passes
-        How often each structure is measured; the least time counts. With 0 no structure is
+        How often each structure is measured; the least time counts. What others who use the machine
+        have disturbed each time is measured up to three times more. With 0 no structure is
         measured: each costs what it does in the default profile.
     observer
         Shows what is being done; by default nothing is shown.

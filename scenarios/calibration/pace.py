@@ -1,8 +1,8 @@
 """How fast the machine is now: others may use it, too.
 
 What they do shows in Python's interpreter, which jumps about in much code, before it shows in reads
-of memory: on a machine in a cloud it took 1.4 to 1.8 times as long for a minute, now and then,
-while a read of the nearest cache took 1.05 times.
+of memory: on a machine in a cloud it took 1.3 to 1.7 times as long for a minute, now and then,
+while a read of the nearest cache took 1.02 to 1.1 times, once 1.24.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 
 SLOW = 1.15
-"""How many times as long as at its best the interpreter takes on a machine that is disturbed; in
-minutes in which it is not it differs by a tenth."""
+"""How many times as long as at its best the interpreter takes on a machine that is disturbed. In
+other minutes what it took was within a tenth of the usual."""
 _STEPS = 3000
 _ROUNDS = 3
 

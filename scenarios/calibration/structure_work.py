@@ -264,7 +264,7 @@ def measure_all(
         if (cases := workload.cases(size, batches, matches))
     ]
     least: dict[tuple[Step, str, int, bool], Sample] = {}
-    paces = [inf] * len(todo)
+    paces = [inf] * len(todo)  # the slower of those before and after, in the best of its passes
     before_s = best_s = interpret_s()
     noted = ""
     for number in range(1, passes + _MORE_PASSES + 1):

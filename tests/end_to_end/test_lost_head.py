@@ -9,7 +9,7 @@ import psutil
 
 from tests.end_to_end.stopping import command, on_ray, running, running_live, started_at
 
-_GONE_S = 30
+_GONE_S = 60
 
 
 def test_a_run_whose_head_is_gone_says_so_and_leaves_no_process(tmp_path: Path) -> None:

@@ -89,13 +89,13 @@ def test_calls_with_a_merge_are_a_sample_of_their_own() -> None:
 
 def test_no_garbage_is_collected_while_calls_are_timed() -> None:
     """To look through all that is loaded takes a thousand times as long as a call."""
-    kept: list[object] = []
+    objects: list[object] = []
     collections: list[str] = []
     amid_calls: list[int] = []
 
     def allocate() -> Work:
         before = len(collections)
-        kept.extend([] for _ in range(2 * gc.get_threshold()[0]))
+        objects.extend([] for _ in range(2 * gc.get_threshold()[0]))
         amid_calls.append(len(collections) - before)
         return Work(inserts=1)
 
