@@ -9,11 +9,9 @@ in several variants, which separates what a unit of each kind of work costs from
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, product
@@ -37,8 +35,8 @@ from joins.queries.conditions import COMPARISONS, Condition
 from joins.queries.parser import parse_query
 from joins.window_join.registry import INDEXES, SHARED, Making
 from joins.work import ELAPSED_NS, NO_WORK, Step, Work
-from scenarios.calibration.pace import SLOW, interpret_s
 from scenarios.calibration.window_workload import WindowWorkload
+from scenarios.timing import Pace, without_collections
 
 SIZES = tuple(1 << bits for bits in range(6, 23, 2))
 """Tuples that a structure has while it is measured."""
@@ -171,7 +169,7 @@ def measure(
     workload: Workload, filled: Filled, size: int, batch: int, matches: int
 ) -> list[Sample]:
     """Return a sample of every operation of *workload*, which is *filled* to that *size*."""
-    with _without_collections():
+    with without_collections():
         taken = _timed(workload, filled, size, batch, matches)
     samples = []
     for step, calls in taken.items():
@@ -195,21 +193,6 @@ def measure(
             )
             samples.append(sample)
     return samples
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Collect no garbage meanwhile: to look through all that is loaded takes 50 ms, amid a call.
-
-    Processes of Ray and Spark, which work for long, look through nothing that was there before.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _timed(
@@ -255,7 +238,7 @@ def measure_all(
 
     In several *passes* each is measured again, minutes later, and the least time counts: whatever
     else the machine does meanwhile only adds to it. What was never measured while the machine was
-    as fast as at its best is measured some more times. *note* is called with what is next.
+    as fast as usual is measured some more times. *note* is called with what is next.
     """
     todo = [
         (workload, size, cases)
@@ -264,12 +247,12 @@ def measure_all(
         if (cases := workload.cases(size, batches, matches))
     ]
     least: dict[tuple[Step, str, int, bool], Sample] = {}
-    paces = [inf] * len(todo)  # the slower of those before and after, in the best of its passes
-    before_s = best_s = interpret_s()
+    pace = Pace()
+    paces_s = [inf] * len(todo)  # in the best of its passes
     noted = ""
     for number in range(1, passes + _MORE_PASSES + 1):
         for place, (workload, size, cases) in enumerate(todo):
-            if number > passes and paces[place] < SLOW * best_s:
+            if number > passes and not pace.is_disturbed(paces_s[place]):
                 continue
             what = f"{workload.structure}, pass {number} of {max(number, passes)}"
             if what != noted:
@@ -281,9 +264,7 @@ def measure_all(
                     other = least.get(sample.case)
                     if other is None or sample.call_seconds < other.call_seconds:
                         least[sample.case] = sample
-            after_s = interpret_s()
-            paces[place] = min(paces[place], max(before_s, after_s))
-            before_s, best_s = after_s, min(best_s, after_s)
+            paces_s[place] = min(paces_s[place], pace.after_work())
     return list(least.values())
 
 

@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -54,10 +55,13 @@ from scenarios.surveys.survey import (
 )
 from scenarios.sweep import SUSTAINABLE
 from scenarios.tables import TableStream
+from scenarios.timing import Pace
 from spark_bridge.prepared import PreparedStream
 
 _STORED = "point.json"
 _RATE = "feeding.rate_tps"
+_MORE_TIMES = 2
+"""How often a point is measured once more while others disturb the machine, at the most."""
 
 
 def plan_points(study: Study, prepare: Prepare) -> dict[int, Plan]:
@@ -140,7 +144,8 @@ def run_points(
             directory=directory / POINTS / folder,
             parts=study.section.parts,
             inline_host=partial(InlineHost, clock=kernel_clock(study.measures_of(point))),
-            is_timed=study.is_measured,
+            study_is_measured=study.is_measured,
+            repeat_disturbed=study.turns > 1 and study.is_timed(point),
             search=search,
             store=store,
             replay="" if point.config.survey else replay(point),
@@ -192,35 +197,59 @@ class _PointRun:
     directory: Path
     parts: Parts
     inline_host: InlineHosting
-    is_timed: bool
+    study_is_measured: bool
+    repeat_disturbed: bool
     search: bool
     store: bool
     replay: str
 
-    def run(self, plan: Plan | None = None) -> RunResult:
-        """Run it, or search for its sustainable rate; *plan* is its own, where there is one yet."""
-        if self.point.config.survey:
-            result = _take_survey(self.point.config)
-        elif self.search:
-            result = _find_sustainable(self)
+    def run(self, plan: Plan | None = None, pace: Pace | None = None) -> RunResult:
+        """Run it, or search for its sustainable rate; *plan* is its own, where there is one yet.
+
+        What is to be repeated while others disturb the machine is, where *pace* says that they do.
+        """
+        if pace and self.repeat_disturbed:
+            result = self._run_at_best_pace(plan, pace)
         else:
-            plan = plan or make_plan(self.point.config, prepare=lambda *_: self.streams)
-            is_exact = plan.topology.claims_exact(plan.parameters)
-            result = run_one_of_many(
-                plan,
-                self.directory,
-                replay=self.replay,
-                parts=self.parts,
-                keep=False,
-                inline_host=self.inline_host,
-                # Listing pairs takes actors real time.
-                judging="after" if is_exact or self.is_timed else "from pairs",
-            )
+            result = self._run_once(plan)
         if self.store and result.failure is None:
             self.directory.mkdir(parents=True, exist_ok=True)
             stored = {key: getattr(result, key) for key in ("record", "passed", "claims_exact")}
             write_json(self.directory / _STORED, stored)
         return result
+
+    def _run_at_best_pace(self, plan: Plan | None, pace: Pace) -> RunResult:
+        """Return what the run at the machine's best pace came to, or one that is wrong.
+
+        How long any of them took decides nothing.
+        """
+        ran = []
+        for _ in range(1 + _MORE_TIMES):
+            result = self._run_once(plan)
+            if result.failure is not None or result.passed is False:
+                return result
+            ran.append((pace.after_work(), result))
+            if not pace.is_disturbed(ran[-1][0]):
+                break
+        return min(ran, key=itemgetter(0))[1]
+
+    def _run_once(self, plan: Plan | None) -> RunResult:
+        if self.point.config.survey:
+            return _take_survey(self.point.config)
+        if self.search:
+            return _find_sustainable(self)
+        plan = plan or make_plan(self.point.config, prepare=lambda *_: self.streams)
+        is_exact = plan.topology.claims_exact(plan.parameters)
+        return run_one_of_many(
+            plan,
+            self.directory,
+            replay=self.replay,
+            parts=self.parts,
+            keep=False,
+            inline_host=self.inline_host,
+            # Listing pairs takes actors real time.
+            judging="after" if is_exact or self.study_is_measured else "from pairs",
+        )
 
     def stored(self) -> RunResult | None:
         """Return what an earlier run of the same came to; None where there was none."""
@@ -235,10 +264,11 @@ def _in_turn(
     runs: Mapping[int, _PointRun], plans: Mapping[int, Plan], note: Callable[[str], None]
 ) -> Generator[tuple[int, RunResult]]:
     """Run all of *runs* here, and yield each with its number; *note* is called before each."""
+    pace = Pace()
     with one_ray_for(plans[number] for number in runs if number in plans):
         for number, one in runs.items():
             note(one.point.label)
-            yield number, one.run(plans.get(number))
+            yield number, one.run(plans.get(number), pace)
 
 
 def _side_by_side(

@@ -211,6 +211,11 @@ class Study:
             if point.number in numbers
         ]
 
+    def is_timed(self, point: Point) -> bool:
+        """Whether a curve looks up what this machine took at a point."""
+        measured = [kind_of(point.config, measure) for measure in self.measures_of(point)]
+        return "measured" in measured
+
     @property
     def is_measured(self) -> bool:
         """Whether any of its values is of this machine."""

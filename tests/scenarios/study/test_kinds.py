@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from actors.hosting.inline import Clock
-from scenarios import scenario_files
+from scenarios import scenario_files, timing
 from scenarios.config import RunConfig
 from scenarios.many_runs import Preparation, RunResult
 from scenarios.report.result_tables import chart_table, claims_table
@@ -232,6 +232,59 @@ def test_results_of_another_machine_are_not_reused(
     other = {"processor": "another one", "cores": 2, "system": "Linux x86_64"}
     monkeypatch.setattr(findings, "describe_machine", lambda: other)
     assert Findings.read(study, tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("paces_s", "counts", "taken"),
+    [
+        ([1.0, 1.0], 0, 1),
+        ([1.0, 1.1], 0, 1),
+        ([1.0, 1.4, 1.0, 1.0], 2, 3),  # of two that began or ended slowly, none counts
+        ([1.4, 1.0, 1.0], 1, 2),
+        ([1.0, 1.4, 1.0, 1.3], 2, 3),  # never undisturbed: the best pace counts
+    ],
+)
+def test_what_others_have_disturbed_is_measured_again(
+    paces_s: list[float], counts: int, taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = load(tmp_path, ALONE)
+    study = replace(study, points=study.points[:1])
+    ran: list[RunResult] = []
+    readings = iter(paces_s)
+
+    def take(config: RunConfig) -> RunResult:
+        record = {"tuples_s": {"median": 100.0 - len(ran)}}
+        ran.append(RunResult(config=config, record=record, passed=True, claims_exact=False))
+        return ran[-1]
+
+    monkeypatch.setattr(timing, "interpret_s", lambda: next(readings))
+    monkeypatch.setattr(point_runs, "_take_survey", take)
+    found = run_points(
+        study, {}, tmp_path, on_point=lambda number, label: None, replay=lambda point: ""
+    )
+    assert list(found.results.values()) == [ran[counts]]
+    assert len(ran) == taken
+
+
+def test_a_measured_run_that_is_wrong_is_not_measured_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = load(tmp_path, ALONE)
+    study = replace(study, points=study.points[:1])
+    readings = iter([1.0, 1.4])
+
+    def take(config: RunConfig) -> RunResult:
+        passed = next(verdicts)
+        return RunResult(config=config, record={"tuples_s": {"median": 1.0}}, passed=passed)
+
+    verdicts = iter([True, False, True])
+    monkeypatch.setattr(timing, "interpret_s", lambda: next(readings))
+    monkeypatch.setattr(point_runs, "_take_survey", take)
+    found = run_points(
+        study, {}, tmp_path, on_point=lambda number, label: None, replay=lambda point: ""
+    )
+    (result,) = found.results.values()
+    assert result.passed is False
 
 
 def test_a_survey_that_needs_more_memory_than_is_free_is_refused_before_any_runs(
