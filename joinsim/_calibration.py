@@ -85,13 +85,13 @@ def calibrate(
     topologies: Named | Sequence[Named] = (),
     rows: PositiveInt = 20_000,
     processes: PositiveInt = 2,
-    passes: NonNegativeInt = 2,
+    passes: NonNegativeInt = 1,
     observer: Observer = SILENT,
 ) -> Calibration:
     """Measure a cost profile on this machine, and write it to *out*.
 
-    Every structure is measured by itself, operation by operation (minutes), and every system in
-    live runs on Ray.
+    Every structure is measured by itself, operation by operation (a quarter of an hour), and every
+    system in live runs on Ray.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def calibrate(
         default = load_profile()
         if passes:
             note = observer.note
-            note("structures, operation by operation: minutes")
+            note("structures, operation by operation: a quarter of an hour a pass")
             costs = fit.fit_structures(measure_all(passes=passes, note=note), default.unit_ps)
             note("memory")
             default = replace(default, name="calibrated", structures=costs, memory=measure_memory())

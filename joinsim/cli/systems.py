@@ -102,7 +102,7 @@ def calibrate(
     passes: Annotated[
         int,
         typer.Option(min=0, help="Measure each structure so often; 0: take the default prices."),
-    ] = 2,
+    ] = 1,
     out: Annotated[Path, typer.Option(help="TOML file to write the profile to.")] = Path(
         "calibrated.toml"
     ),

@@ -38,9 +38,9 @@ from joins.work import ELAPSED_NS, NO_WORK, Step, Work
 from scenarios.calibration.window_workload import WindowWorkload
 from scenarios.timing import Pace, without_collections
 
-SIZES = tuple(1 << bits for bits in range(6, 23, 2))
-"""Tuples that a structure has while it is measured."""
-BATCHES = (1, 32, 1024, 16_384, 131_072)
+SIZES = tuple(1 << bits for bits in (6, 8, 10, 12, *range(14, 23)))
+"""Tuples that a structure has while it is measured: closer where it outgrows a cache."""
+BATCHES = (1, 16, 128, 1024, 16_384, 131_072)
 """Tuples of a batch."""
 _USUAL_BATCH, _LARGE_BATCH = 1024, BATCHES[-1]
 """Most tuples of a batch that are measured: of most structures, and of those that figures fill in

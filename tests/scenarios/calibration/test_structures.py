@@ -220,13 +220,13 @@ def test_subwindows_are_measured_in_large_batches_that_are_no_larger_than_they_a
         for workload in workloads()
         if not workload.variant and not workload.whole
     }
-    usual = [1, 32, 1024]
+    usual = [1, 16, 128, 1024]
     for name in STRUCTURES:
         assert cases[name] == {
             64: usual, 1 << 15: [*usual, 16_384], 1 << 20: [*usual, 16_384, 131_072],
         }  # fmt: skip
     assert cases["prefix_grid"] == dict.fromkeys((64, 1 << 15, 1 << 20), usual)
-    assert cases["nested_loop"] == {64: usual, 1 << 15: usual, 1 << 20: [1, 32]}
+    assert cases["nested_loop"] == {64: usual, 1 << 15: usual, 1 << 20: [1, 16]}
 
 
 def test_the_default_profile_prices_every_structure_that_systems_use() -> None:
