@@ -89,10 +89,10 @@ def remove_unfinished(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def force_to_disk(folder: Path) -> None:
-    """Force everything in *folder* to the disk, before it is renamed as a whole."""
-    for path in [*folder.rglob("*"), folder]:
-        _force(path)
+def force_to_disk(path: Path) -> None:
+    """Force a file, or everything in a folder, to the disk, as before it is renamed."""
+    for one in [*path.rglob("*"), path]:
+        _force(one)
 
 
 class WholeTable:

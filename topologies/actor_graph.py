@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import networkx as nx
@@ -54,6 +55,13 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
             self.add(role, f"{role}.{i}", actor, **(rest | {number: i} if number else rest))
             for i in range(count)
         ]
+
+    def set_loads(self, loads: Mapping[str, float]) -> None:
+        """Say how much actors have to do, of what those of their operator have on average.
+
+        By default each has as much as the others.
+        """
+        nx.set_node_attributes(self, loads, "load")
 
     def add_sink(self, *senders: str, gathers: bool = False) -> str:
         """Add the sink, on a site of its own, and wire port ``sink`` of *senders* to it.
@@ -140,7 +148,8 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
 
         An actor's partition of the results is in the actor's process.
         """
-        homes = pack(self.without_partitions().roles, self.placement, processes)
+        loads = {name: load for name, load in self.nodes(data="load") if load is not None}
+        homes = pack(self.without_partitions().roles, self.placement, processes, loads)
         return homes | {sink: homes[owner] for sink, owner in self.partitions.items()}
 
     @property

@@ -12,8 +12,11 @@ replica (Figures 3 and 7); the patterns differ in how emitters distribute and co
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
+import numpy as np
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
@@ -31,6 +34,7 @@ from actors.interval_join.replica import Order, Replica
 from actors.interval_join.shared_memory import SharedMemory, SharedMemoryEmitter, Thread
 from actors.protocol import FEEDBACK
 from actors.stream_source import StreamSource
+from joins.interval_join import join_keys
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, P, Pes, Topology
 from topologies.window_join import Fanout, SplitJoin, add_stream_sources, connect_by_trees
@@ -160,6 +164,11 @@ class OijPattern(IntervalJoinTopology[OijP]):
             graph.connect(emitter, "replicas", *replicas)
         graph.add_sink(*replicas)
         self.add_feedback(graph, emitters, replicas, p)
+        if job.live:
+            graph.set_loads(source_loads(job, graph))
+            distribution = arguments.get("distribution")
+            if isinstance(distribution, ByKey):
+                graph.set_loads(loads_by_key(job, distribution, replicas))
         return graph
 
     @abstractmethod
@@ -219,6 +228,36 @@ def add_emitters(
             graph.connect(source, "out", emitter)
             emitters.append(emitter)
     return emitters
+
+
+def source_loads(job: Job, graph: ActorGraph) -> dict[str, float]:
+    """Return how many tuples each source has, of what sources have on average."""
+    specs = graph.specs
+    streams = {source: specs[source].arguments["stream"] for source in sorted(graph.sources)}
+    sources = Counter(streams.values())
+    return _shares({name: job.files[at].tuples / sources[at] for name, at in streams.items()})
+
+
+def loads_by_key(job: Job, distribution: ByKey, replicas: Sequence[str]) -> dict[str, float]:
+    """Return how many tuples have a key of each replica, of what replicas have on average.
+
+    It is estimated from the first tuples of each stream.
+    """
+    tuples = np.zeros(len(replicas))
+    for stream, file in enumerate(job.files):
+        if not file.tuples:
+            continue
+        first = next(file.batches())
+        homes = distribution.groups(join_keys(job.query, job.schemas, stream, first))
+        share = np.bincount(homes, minlength=len(replicas)) / len(first)
+        tuples += file.tuples * share
+    return _shares(dict(zip(replicas, tuples.tolist(), strict=True)))
+
+
+def _shares(tuples: Mapping[str, float]) -> dict[str, float]:
+    """Return each figure over their mean; 1 where there are no tuples."""
+    usual = sum(tuples.values()) / len(tuples)
+    return {name: one / usual if usual else 1.0 for name, one in tuples.items()}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from actors.protocol import ActorSpec
@@ -61,13 +62,17 @@ class Processes(Protocol):
 
 
 def pack(
-    roles: Mapping[str, str], sites: Mapping[str, str], processes: ProcessCount
+    roles: Mapping[str, str],
+    sites: Mapping[str, str],
+    processes: ProcessCount,
+    loads: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[str, int]:
     """Return the process of each actor: sites stay whole, and operators are spread evenly.
 
-    A site goes where the fewest PEs of its first actor's operator are, and of such processes where
-    the fewest actors are. So PEs that are neighbours in rank, which get their messages one after
-    the other, work side by side.
+    A site goes where its first actor's operator has the least to do, or less than one average actor
+    more; of such processes, to the one that has the least to do in all. Sites with more to do go
+    first. So PEs that have as much to do and are neighbours in rank, which get their messages one
+    after the other, work side by side.
 
     Parameters
     ----------
@@ -77,20 +82,25 @@ def pack(
         Actor name to the machine it lives on.
     processes
         How many processes to use at the most; with `EACH` every actor has one of its own.
+    loads
+        Actor name to how much it has to do, of what the actors of its operator have on average;
+        by default as much.
     """
     if processes == EACH:
         return {actor: place for place, actor in enumerate(roles)}
     residents: dict[str, list[str]] = {}
     for actor in roles:
         residents.setdefault(sites[actor], []).append(actor)
-    operators: list[Counter[str]] = [Counter() for _ in range(min(processes, len(roles)))]
+    load_of = {actor: loads.get(actor, 1.0) for actor in roles}
+    given: list[dict[str, float]] = [defaultdict(float) for _ in range(min(processes, len(roles)))]
     homes: dict[str, int] = {}
-    for actors in residents.values():
+    for actors in sorted(residents.values(), key=lambda actors: -load_of[actors[0]]):
         operator = roles[actors[0]]
-        home = min(
-            range(len(operators)), key=lambda i: (operators[i][operator], operators[i].total())
-        )
-        operators[home].update(roles[actor] for actor in actors)
+        least = min(process[operator] for process in given)
+        fitting = [i for i, process in enumerate(given) if process[operator] < least + 1]
+        home = min(fitting, key=lambda i: sum(given[i].values()))
+        for actor in actors:
+            given[home][roles[actor]] += load_of[actor]
         homes |= dict.fromkeys(actors, home)
     return homes
 

@@ -1,7 +1,7 @@
 """DuckDB and Polars: libraries that join whole tables, each in a process of its own.
 
 They read the prepared files by themselves, on all cores, and count the pairs or write them to one
-Parquet file. There the clock stops; the answer is checked afterwards.
+Parquet file, which is forced to the disk. There the clock stops; the answer is checked afterwards.
 
 They join by an equality of buckets: a keyed interval join is eleven times as fast as the range join
 that DuckDB makes of the query itself, an inequality over a window four times.
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
 from actors.result_files import part_files
+from actors.whole_files import force_to_disk
 from joins.batch import Schema
 from joins.hashing import mix
 from joins.queries.conditions import Condition
@@ -88,6 +89,8 @@ class EmbeddedEngine(PairEngine):
         engine = self._start()
         started_s = time.perf_counter()
         counted = self._evaluate(engine, joins, out)
+        if out is not None:
+            force_to_disk(out)  # as files of ours are
         ended_s = time.perf_counter()
         memory_bytes = tree_peak_bytes(os.getpid())
         if out is not None:

@@ -218,6 +218,14 @@ def test_packing_deals_operators_out_in_turns_and_keeps_sites_whole() -> None:
     assert homes["sink"] == 2  # the others hold four actors each, or five
 
 
+def test_packing_puts_actors_with_much_to_do_into_different_processes() -> None:
+    roles = {f"join{i}": "join" for i in range(4)}
+    sites = {name: name for name in roles}
+    homes = pack(roles, sites, 2, loads={"join0": 2.0, "join2": 1.5, "join1": 0.25, "join3": 0.25})
+    assert homes["join0"] != homes["join2"]
+    assert homes["join1"] == homes["join3"] == homes["join2"]
+
+
 def test_packing_spreads_sites_that_hold_a_bit_of_everything() -> None:
     roles = {"source": "source", "router": "router", "join0": "join", "sink": "sink"}
     sites = {"source": "a", "router": "b", "join0": "c", "sink": "d"}
