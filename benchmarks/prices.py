@@ -46,7 +46,7 @@ from scenarios.calibration.structure_work import Sample, measure_all
 
 _POWERS = (6, 7, 9, 10, 11, 13, 15, 16, 18, 20, 22)
 _SIZES = tuple(sorted([3 << 17, 3 << 19, *(1 << bits for bits in _POWERS)]))
-_QUICK = (1 << 7, 1 << 11, 1 << 15, 3 << 17)
+_QUICK = (1 << 7, 1 << 11, 1 << 16, 3 << 17)
 _BATCHES = (1, 8, 32, 256, 1024, 4096, 65_536)
 _MATCHES = (16,)
 _LEAST, _MOST = 0.75, 1.33
@@ -60,9 +60,9 @@ _ALTERNATIVES = {
 }
 _INVERSIONS = (
     ("ibwj_pim_tree.join", "ibwj_b_plus_tree.join", 1 << 16),
-    ("css_hash.seal", "po_join.seal", 1 << 15),
-    ("css_hash.seal", "css_bits.seal", 1 << 15),
-    ("hash.insert", "b_plus_tree.insert", 1 << 15),
+    ("css_hash.seal", "po_join.seal", 1 << 16),
+    ("css_hash.seal", "css_bits.seal", 1 << 16),
+    ("hash.insert", "b_plus_tree.insert", 1 << 16),
     ("ibwj_shared_bw_tree.join", "ibwj_shared_pim_tree.join", 1 << 16),
 )
 """Steps that prices of units set against each other the wrong way, or too far; sizes."""
