@@ -256,7 +256,7 @@ def claims_table(findings: Findings) -> TextTable:
                 ),
                 claim.text + where + mark_kind(finding.kind),
                 claim.stated,
-                TableCell(f"{' / '.join(claim.of)}: {finding.detail}", note=finding.why),
+                TableCell(finding.measured, note=finding.why),
             ]
         )
     return TextTable(columns=("", "claim", "which says", "here"), rows=rows)

@@ -138,6 +138,11 @@ class Finding:
     why: str = ""
 
     @property
+    def measured(self) -> str:
+        """What came out, with what it is of; nothing where none of its points is run."""
+        return f"{' / '.join(self.claim.of)}: {self.detail}" if self.detail else ""
+
+    @property
     def outcome(self) -> Outcome:
         """What came of it, in a word or some."""
         if self.holds is not None:
@@ -200,7 +205,8 @@ def _missing(values: Estimates) -> str:
     """Return why a claim cannot be compared with *values*."""
     if None in values:
         return "a run has no such number"
-    return f"{len(values)} of its points {'is' if len(values) == 1 else 'are'} run at this scale"
+    runs = f"{len(values) or 'none'} of its points {'are' if len(values) > 1 else 'is'} run"
+    return f"{runs} at this scale"
 
 
 def values_of(of: Sequence[str], curves: Mapping[str, Estimates]) -> list[Estimate | None]:

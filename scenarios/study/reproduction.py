@@ -258,10 +258,7 @@ class Reproduced:
         return (
             {"study": self.name, "figure": self.figure}
             | finding.as_json()
-            | {
-                "stated": claim.stated + theirs,
-                "measured": f"{' / '.join(claim.of)}: {finding.detail}",
-            }
+            | {"stated": claim.stated + theirs, "measured": finding.measured}
         )
 
 

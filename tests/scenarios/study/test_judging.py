@@ -128,6 +128,21 @@ def test_a_claim_is_judged_by_its_numbers(
     assert holds(*of, **stated) is expected
 
 
+@pytest.mark.parametrize(
+    ("at", "measured", "why"),
+    [
+        ((5, 6), "", "none of its points is run at this scale"),
+        ((0,), "up: 1", "1 of its points is run at this scale"),
+    ],
+)
+def test_a_claim_says_how_many_of_its_points_are_run(
+    at: tuple[int, ...], measured: str, why: str
+) -> None:
+    claim = Claim(text="it is so", of=("up",), rises=True, at=at)
+    found = judge_claim(claim, "", CURVES, (0, 1, 2), "smoke")
+    assert (found.holds, found.measured, found.why) == (None, measured, why)
+
+
 def test_positions_are_those_of_the_whole_axis() -> None:
     assert holds("up", at_least=4, at=(4,), places=(0, 2, 4)) is True
     assert holds("up", at_least=4, at=(2,), places=(0, 2, 4)) is False
