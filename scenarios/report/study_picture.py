@@ -220,9 +220,10 @@ def _x_axis(chart: Chart, data: Sequence[Mapping[str, Any]]) -> Spec:
         scale = {"type": "log"} if chart.axis.log else {"zero": False}
         axis = number_axis("at", label, **scale, nice=False, padding=12)
         axis["axis"]["values"] = at
-        axis["axis"]["labelExpr"] = axis["axis"]["labelExpr"].removeprefix(
-            "datum.label == '' ? '' : "
-        )
+        short = axis["axis"]["labelExpr"].removeprefix("datum.label == '' ? '' : ")
+        # Where a point is, is exact: 1,024 is not 1.02k.
+        is_whole = "datum.value == floor(datum.value) && datum.value < 1e5"
+        axis["axis"]["labelExpr"] = f"{is_whole} ? format(datum.value, ',') : {short}"
         return axis
     names = list(dict.fromkeys(row["x"] for row in data))
     longest = max(map(len, names))
