@@ -221,9 +221,9 @@ def _x_axis(chart: Chart, data: Sequence[Mapping[str, Any]]) -> Spec:
         axis = number_axis("at", label, **scale, nice=False, padding=12)
         axis["axis"]["values"] = at
         short = axis["axis"]["labelExpr"].removeprefix("datum.label == '' ? '' : ")
-        # Where a point is, is exact: 1,024 is not 1.02k.
-        is_whole = "datum.value == floor(datum.value) && datum.value < 1e5"
-        axis["axis"]["labelExpr"] = f"{is_whole} ? format(datum.value, ',') : {short}"
+        # Where a point is, is exact: 60k, and 1,024.
+        are_short = all(float(f"{value:.3g}") == value for value in at)
+        axis["axis"]["labelExpr"] = short if are_short else "format(datum.value, ',')"
         return axis
     names = list(dict.fromkeys(row["x"] for row in data))
     longest = max(map(len, names))

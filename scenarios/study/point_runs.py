@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -55,7 +55,7 @@ from scenarios.surveys.survey import (
 )
 from scenarios.sweep import SUSTAINABLE
 from scenarios.tables import TableStream
-from scenarios.timing import Pace
+from scenarios.timing import Pace, without_collections
 from spark_bridge.prepared import PreparedStream
 
 _STORED = "point.json"
@@ -145,7 +145,7 @@ def run_points(
             parts=study.section.parts,
             inline_host=partial(InlineHost, clock=kernel_clock(study.measures_of(point))),
             study_is_measured=study.is_measured,
-            repeat_disturbed=study.turns > 1 and study.is_timed(point),
+            is_timed=study.is_timed(point),
             search=search,
             store=store,
             replay="" if point.config.survey else replay(point),
@@ -167,7 +167,10 @@ def run_points(
     def note(label: str) -> None:
         on_point(min(len(results), len(runs) - 1), label)
 
-    ran = _in_turn(waiting, plans, note) if most == 1 else _side_by_side(waiting, most, note)
+    if most == 1:
+        ran = _in_turn(waiting, plans, note, Pace() if study.turns > 1 else None)
+    else:
+        ran = _side_by_side(waiting, most, note)
     with closing(ran):
         for number, result in ran:
             add(number, result)
@@ -198,7 +201,7 @@ class _PointRun:
     parts: Parts
     inline_host: InlineHosting
     study_is_measured: bool
-    repeat_disturbed: bool
+    is_timed: bool
     search: bool
     store: bool
     replay: str
@@ -206,12 +209,13 @@ class _PointRun:
     def run(self, plan: Plan | None = None, pace: Pace | None = None) -> RunResult:
         """Run it, or search for its sustainable rate; *plan* is its own, where there is one yet.
 
-        What is to be repeated while others disturb the machine is, where *pace* says that they do.
+        With a *pace*, what is timed is run again where others disturb the machine.
         """
-        if pace and self.repeat_disturbed:
-            result = self._run_at_best_pace(plan, pace)
-        else:
-            result = self._run_once(plan)
+        with without_collections() if self.is_timed else nullcontext():
+            if pace and self.is_timed:
+                result = self._run_at_best_pace(plan, pace)
+            else:
+                result = self._run_once(plan)
         if self.store and result.failure is None:
             self.directory.mkdir(parents=True, exist_ok=True)
             stored = {key: getattr(result, key) for key in ("record", "passed", "claims_exact")}
@@ -261,10 +265,15 @@ class _PointRun:
 
 
 def _in_turn(
-    runs: Mapping[int, _PointRun], plans: Mapping[int, Plan], note: Callable[[str], None]
+    runs: Mapping[int, _PointRun],
+    plans: Mapping[int, Plan],
+    note: Callable[[str], None],
+    pace: Pace | None,
 ) -> Generator[tuple[int, RunResult]]:
-    """Run all of *runs* here, and yield each with its number; *note* is called before each."""
-    pace = Pace()
+    """Run all of *runs* here, and yield each with its number; *note* is called before each.
+
+    *pace* says whether others disturb the machine while they are timed.
+    """
     with one_ray_for(plans[number] for number in runs if number in plans):
         for number, one in runs.items():
             note(one.point.label)

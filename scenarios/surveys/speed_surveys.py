@@ -56,7 +56,6 @@ from scenarios.surveys.survey import (
     WindowJoinSpeedSurvey,
 )
 from scenarios.synthetic import DISTRIBUTIONS, drifting, opposed
-from scenarios.timing import without_collections
 
 _KEY_RANGE = 1 << 30
 _SIGMA = 1.25
@@ -81,7 +80,6 @@ _MATCH_RATE = 2
 _COMPILING_BITS = 6
 
 
-@without_collections()
 def take_subwindow_speed(survey: SubwindowSpeedSurvey) -> Surveyed:
     """Fill the subwindow in each pass, or fill it once and probe it in each."""
     if survey.selectivity is None:
@@ -209,7 +207,6 @@ class _Probing:
         return lambda: int(probe_subwindows([full], probes, enumerate=True).count.sum())
 
 
-@without_collections()
 def take_segment_speed(survey: SegmentSpeedSurvey) -> Surveyed:
     """Seal the segment, and probe it in each pass."""
     distance, fare = _segment_columns(survey.tuples + survey.probes, survey.match_share)
@@ -258,7 +255,6 @@ def _segment_ranges(distance: np.ndarray, fare: np.ndarray) -> Ranges:
     )
 
 
-@without_collections()
 def take_window_join_speed(survey: WindowJoinSpeedSurvey) -> Surveyed:
     """Fill the windows, replace them once, and time each pass; check the last tuples' matches."""
     keep_freed_memory()
@@ -383,7 +379,6 @@ def make_join(survey: WindowJoinSpeedSurvey) -> WindowJoin:
     return making.make(self_join=survey.self_join, unit_ps=None)
 
 
-@without_collections()
 def take_drift_speed(survey: DriftSpeedSurvey) -> Surveyed:
     """Join all phases in each pass; check the matches of the last window."""
     keep_freed_memory()

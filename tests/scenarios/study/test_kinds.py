@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from dataclasses import replace
@@ -264,6 +265,23 @@ def test_what_others_have_disturbed_is_measured_again(
     )
     assert list(found.results.values()) == [ran[counts]]
     assert len(ran) == taken
+
+
+def test_no_garbage_is_collected_while_a_point_is_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = load(tmp_path, ALONE)
+    study = replace(study, points=study.points[:1])
+    collecting: list[bool] = []
+
+    def take(config: RunConfig) -> RunResult:
+        collecting.append(gc.isenabled())
+        return RunResult(config=config, record={"tuples_s": {"median": 1.0}}, passed=True)
+
+    monkeypatch.setattr(point_runs, "_take_survey", take)
+    run_points(study, {}, tmp_path, on_point=lambda number, label: None, replay=lambda point: "")
+    assert set(collecting) == {False}
+    assert gc.isenabled()
 
 
 def test_a_measured_run_that_is_wrong_is_not_measured_away(
