@@ -24,17 +24,22 @@ class Pace:
     """How fast the machine is, while pieces of work are timed on it one after the other."""
 
     def __init__(self) -> None:
-        self._readings_s = [interpret_s()]
+        self._readings_s: list[float] = []
+        self.read()
+
+    def read(self) -> None:
+        """Read how fast it is, before work that did not follow on what was timed last."""
+        self._readings_s.append(interpret_s())
 
     def after_work(self) -> float:
         """Return the slower of the interpreter's times before and after the latest work, s."""
-        self._readings_s.append(interpret_s())
+        self.read()
         return max(self._readings_s[-2:])
 
     def is_disturbed(self, seconds: float) -> bool:
         """Whether the machine was slower than usual when `after_work` returned *seconds*.
 
-        Not than at its best: a machine that is faster for some minutes would then have nearly all
+        Its best pace is no measure: where a machine is faster for some minutes, nearly all would be
         measured again, and what is compared would be of minutes that are not alike.
         """
         return seconds >= _SLOW * median(self._readings_s)

@@ -235,7 +235,7 @@ def source_loads(job: Job, graph: ActorGraph) -> dict[str, float]:
     specs = graph.specs
     streams = {source: specs[source].arguments["stream"] for source in sorted(graph.sources)}
     sources = Counter(streams.values())
-    return _shares({name: job.files[at].tuples / sources[at] for name, at in streams.items()})
+    return _over_mean({name: job.files[at].tuples / sources[at] for name, at in streams.items()})
 
 
 def loads_by_key(job: Job, distribution: ByKey, replicas: Sequence[str]) -> dict[str, float]:
@@ -251,10 +251,10 @@ def loads_by_key(job: Job, distribution: ByKey, replicas: Sequence[str]) -> dict
         homes = distribution.groups(join_keys(job.query, job.schemas, stream, first))
         share = np.bincount(homes, minlength=len(replicas)) / len(first)
         tuples += file.tuples * share
-    return _shares(dict(zip(replicas, tuples.tolist(), strict=True)))
+    return _over_mean(dict(zip(replicas, tuples.tolist(), strict=True)))
 
 
-def _shares(tuples: Mapping[str, float]) -> dict[str, float]:
+def _over_mean(tuples: Mapping[str, float]) -> dict[str, float]:
     """Return each figure over their mean; 1 where there are no tuples."""
     usual = sum(tuples.values()) / len(tuples)
     return {name: one / usual if usual else 1.0 for name, one in tuples.items()}

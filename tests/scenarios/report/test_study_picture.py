@@ -177,6 +177,22 @@ def test_a_long_label_stays_below_its_panel(tmp_path: Path) -> None:
     assert max(map(len, panel["encoding"]["x"]["title"])) < 50
 
 
+@pytest.mark.parametrize(
+    ("values", "written"),
+    [
+        ("[1, 64, 1024]", ["1", "64", "1,024"]),
+        ("[60000, 80000, 100000]", ["60k", "80k", "100k"]),
+    ],
+)
+def test_places_below_an_axis_are_written_exactly(
+    values: str, written: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "STUDY", STUDY.replace("[1, 2, 3]", values))
+    svg = vl_convert.vegalite_to_svg(drawn(tmp_path, [[1, 2, 3]]).spec())
+    labels = re.findall(r">([^<>]+)</text>", svg)
+    assert set(written) <= set(labels)
+
+
 def test_a_line_that_is_not_there_takes_no_turn(tmp_path: Path) -> None:
     first, second = stretches(tmp_path, [[5, 5, None], [5, 5, 5], [None, None, None]])
     assert [bool(dash) for dash, _ in first] == [True, True]

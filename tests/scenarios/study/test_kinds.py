@@ -238,11 +238,13 @@ def test_results_of_another_machine_are_not_reused(
 @pytest.mark.parametrize(
     ("paces_s", "counts", "taken"),
     [
-        ([1.0, 1.0], 0, 1),
-        ([1.0, 1.1], 0, 1),
-        ([1.0, 1.4, 1.0, 1.0], 2, 3),  # of two that began or ended slowly, none counts
-        ([1.4, 1.0, 1.0], 1, 2),
-        ([1.0, 1.4, 1.0, 1.3], 2, 3),  # never undisturbed: the best pace counts
+        # The first reading is of the start, the second from before the point.
+        ([1.0, 1.0, 1.0], 0, 1),
+        ([1.0, 1.0, 1.1], 0, 1),
+        ([1.4, 1.0, 1.0], 0, 1),
+        ([1.0, 1.4, 1.0, 1.0], 1, 2),
+        ([1.0, 1.0, 1.4, 1.0, 1.0], 2, 3),  # of two that began or ended slowly, none counts
+        ([1.0, 1.0, 1.4, 1.0, 1.3], 2, 3),  # never undisturbed: the best pace counts
     ],
 )
 def test_what_others_have_disturbed_is_measured_again(
@@ -289,7 +291,7 @@ def test_a_measured_run_that_is_wrong_is_not_measured_away(
 ) -> None:
     study = load(tmp_path, ALONE)
     study = replace(study, points=study.points[:1])
-    readings = iter([1.0, 1.4])
+    readings = iter([1.0, 1.0, 1.4])
 
     def take(config: RunConfig) -> RunResult:
         passed = next(verdicts)
