@@ -205,8 +205,10 @@ def open_terminal(*, quiet: bool, watch: bool = False) -> Terminal:
 def draw_figure(figure: Path | None, finished: Any, terminal: Terminal) -> None:
     """Draw what ran into the file *figure*; None draws nothing."""
     if figure is not None:
+        from scenarios.report.picture import figure_data
+
         path = finished.figure(figure)
-        terminal.out.print(f"{path}, with its data in {path.with_suffix('.csv').name}")
+        terminal.out.print(f"{path}, with its data in {figure_data(path).name}")
 
 
 def print_json(value: dict[str, Any]) -> None:

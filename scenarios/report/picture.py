@@ -293,6 +293,11 @@ def check_suffix(path: Path) -> str:
     return path.suffix.lower()
 
 
+def figure_data(path: Path) -> Path:
+    """Return where a figure's data goes: not ``orders.csv``, which may be what it was drawn of."""
+    return path.with_name(f"{path.name}.csv")
+
+
 def write_svg(svg: str, path: Path) -> None:
     """Write a drawing, in light colours, into a file of one of `SUFFIXES`.
 
@@ -319,4 +324,4 @@ def write_figure(picture: Picture, path: Path) -> None:
     import vl_convert
 
     write_svg(vl_convert.vegalite_to_svg(picture.spec()), path)
-    write_text(path.with_suffix(".csv"), picture.csv())
+    write_text(figure_data(path), picture.csv())

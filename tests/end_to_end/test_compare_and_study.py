@@ -61,7 +61,7 @@ def test_systems_are_ranked_and_refusals_named(
     assert json.loads((tmp_path / "out" / "compare.json").read_text()) == said.json
     assert "nested_loop" in (tmp_path / "out" / "compare.html").read_text()
     assert (tmp_path / "bars.pdf").read_bytes().startswith(b"%PDF")
-    assert "nested_loop" in (tmp_path / "bars.csv").read_text()
+    assert "nested_loop" in (tmp_path / "bars.pdf.csv").read_text()
     alone = json.loads((tmp_path / "out" / "points" / "nested_loop" / "run.json").read_text())
     assert alone["digest"] == next(s for s in systems if s["topology"] == "nested_loop")["digest"]
 
@@ -79,7 +79,7 @@ def test_a_study_runs_its_points_judges_its_claims_and_a_point_repeats_alone(
     said = joinsim("run", "mine.toml", "--out", "out", "--json", "--figure", "lines.svg")
     assert said.code == 0
     assert "PO-Join" in (tmp_path / "lines.svg").read_text()
-    assert (tmp_path / "lines.csv").read_text().startswith("panel,x,at,variant,kind,value,")
+    assert (tmp_path / "lines.svg.csv").read_text().startswith("panel,x,at,variant,kind,value,")
     (chart,) = said.json["charts"]
     assert chart["x"] == ["1", "3"]
     capacity, produced = (variant["values"] for variant in chart["variants"])

@@ -55,7 +55,7 @@ def test_what_comes_of_several_runs_shows_itself(said: str, tmp_path: Path) -> N
         assert page == tmp_path / "page.html"
         assert page.read_text().startswith("<!doctype html>")
         assert "<svg" in several.figure(tmp_path / "figure.svg").read_text()
-        assert (tmp_path / "figure.csv").stat().st_size > 0
+        assert (tmp_path / "figure.svg.csv").stat().st_size > 0
         assert several.summary["replay"] == several.replay
 
 

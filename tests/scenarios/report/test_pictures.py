@@ -108,10 +108,13 @@ def test_a_figure_is_written_with_its_data_beside_it(
     suffix: str, begin: bytes, tmp_path: Path
 ) -> None:
     path = tmp_path / f"figure{suffix}"
+    raw = tmp_path / "figure.csv"
+    raw.write_text("what it was drawn of\n")
     write_figure(small(), path)
     assert path.read_bytes().startswith(begin)
-    with (tmp_path / "figure.csv").open(newline="") as file:
+    with (tmp_path / f"figure{suffix}.csv").open(newline="") as file:
         rows = list(csv.reader(file))
+    assert raw.read_text() == "what it was drawn of\n"
     assert rows == [["at_s", "value", "name"], ["0.001", "10.0", "a"], ["0.002", "", "b"]]
 
 
