@@ -178,8 +178,10 @@ class Advice(Recorded):
         for other in self.shown[1:]:
             theirs = estimate(other, goal)
             if other.topology != one.topology and mine and theirs:
-                first += f", {_ratio(mine, theirs, highest=GOALS[goal].highest)} {other.label}"
-                first += f" ({format_estimate(theirs)})"
+                same = other.rows == one.rows or GOALS[goal].saturated  # or extrapolated to it
+                ratio = _ratio(mine, theirs, highest=GOALS[goal].highest) if same else "ahead of"
+                over = "" if same else f" over {other.rows:,} tuples of each stream"
+                first += f", {ratio} {other.label} ({format_estimate(theirs)}{over})"
                 others = [*_hottest(one), *_hottest(other)]
                 break
         if self.rate_tps is not None and one.fed and one.keeps_up is not None:
@@ -282,7 +284,10 @@ def _ratio(mine: Estimate, theirs: Estimate, *, highest: bool) -> str:
     if not mine.mean or not theirs.mean:
         return "beside"
     times = mine.mean / theirs.mean if highest else theirs.mean / mine.mean
-    return f"{times:.2g} times as good as" if times >= 1.05 else "about as good as"
+    if times >= 1.05:
+        return f"{times:.2g} times as good as"
+    # Who keeps up, or is better in other goals, is ahead of one with a better figure.
+    return "about as good as" if times > 0.95 else "ahead of"
 
 
 def _hottest(one: Candidate) -> list[str]:

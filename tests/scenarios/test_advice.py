@@ -22,7 +22,7 @@ from scenarios.advice import data_statistics, with_hot_key
 from scenarios.report.result_pages import picture_of
 from scenarios.report.result_tables import left_out_table
 from scenarios.scenario_files import build
-from scenarios.topology_search import Spent
+from scenarios.topology_search import Spent, best_of_topologies
 
 QUERY = (
     "SELECT * FROM A, B WHERE A.k = B.k AND B.ts "
@@ -128,6 +128,30 @@ def test_a_candidate_that_failed_is_listed_with_the_reason(advice: js.Advice) ->
         ("no time", "round 3 of 3: 1 of 4 candidates"),
         ("failed", "kp_oij: out of memory"),
     ]
+
+
+def test_latencies_of_runs_of_unequal_length_have_no_ratio(advice: js.Advice) -> None:
+    ranked = advice.result.ranked
+    shorter = replace(best_of_topologies(ranked)["split_oij"], rows=125, last=False)
+    for goal, compared in (
+        ("latency", rf"p95, ahead of {shorter.label} \(.* over 125 tuples of each stream\)\. "),
+        ("throughput", rf"tuples/s, [\d.]+ times as good as {shorter.label} \(.*\)\. "),
+    ):
+        one = replace(advice.result, goals=(goal,), ranked=(ranked[0], shorter))
+        assert re.search(compared, one.why), one.why
+
+
+@pytest.mark.parametrize(
+    ("faster", "words"), [(0.5, "ahead of"), (1.0, "about as good as"), (2.0, "2 times as good as")]
+)
+def test_a_slower_winner_is_not_called_as_good(
+    advice: js.Advice, faster: float, words: str
+) -> None:
+    one = advice.result.winner
+    (first, *_) = one.saturated
+    slower = first | {"throughput_tps": first["throughput_tps"] / faster}
+    other = replace(one, topology="split_oij", saturated=(slower,))
+    assert f", {words} split_oij" in replace(advice.result, ranked=(one, other)).why
 
 
 def test_times_in_the_reason_have_a_unit_of_their_size(advice: js.Advice) -> None:
