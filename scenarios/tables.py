@@ -43,6 +43,8 @@ _NOT_ORDERED = (
 )
 _BEYOND_INT64 = "a whole number is not in the range of int64, -2**63 to 2**63 - 1"
 IN_MEMORY = Path("(memory)")
+_LONG_UNITS = {"M": ("Y", "M", "W", "h", "m"), "m": ("W", "D", "h", "m")}
+"""NumPy's units of times, and of durations, that Arrow has not; it has days of times."""
 _NUMBERED = (pa.types.is_primitive, pa.types.is_dictionary, pa.types.is_null)
 """Types that have whole numbers, besides those that are looked at before."""
 _REASONS = {
@@ -110,7 +112,7 @@ def as_table(value: Any, name: str) -> pa.Table:
         if isinstance(value, SyntheticStream):
             return pa.table(value.columns())
         if isinstance(value, np.ndarray) and value.dtype.names:
-            return pa.table({column: value[column] for column in value.dtype.names})
+            value = {column: value[column] for column in value.dtype.names}
         if isinstance(value, Mapping):
             return pa.table({str(column): _column(name, column, value[column]) for column in value})
         if isinstance(value, pa.Table) or hasattr(value, "__arrow_c_stream__"):
@@ -197,12 +199,25 @@ def prepare_tables(
 
 def _column(stream: str, name: Any, data: Any) -> pa.Array | pa.ChunkedArray:
     """Return a column's data as Arrow; NumPy's NaN stays NaN, so that it is rejected by name."""
+    if isinstance(data, (pa.Array, pa.ChunkedArray)):
+        return data
     try:
-        return data if isinstance(data, (pa.Array, pa.ChunkedArray)) else pa.array(data)
+        return pa.array(_for_arrow(data) if isinstance(data, np.ndarray) else data)
+    except pa.ArrowNotImplementedError as error:
+        kind = f" ({data.dtype})" if isinstance(data, np.ndarray) else ""
+        raise DataError(f"stream {stream!r}, column {name!r}: {error}{kind}") from None
     except OverflowError:
         raise DataError(f"stream {stream!r}, column {name!r}: {_BEYOND_INT64}") from None
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise DataError(f"stream {stream!r}, column {name!r}: {error}") from None
+
+
+def _for_arrow(data: np.ndarray) -> np.ndarray:
+    """Return an array in this machine's byte order, and times in a unit that Arrow has, too."""
+    kind = data.dtype.newbyteorder("=")
+    if kind.kind in "mM" and np.datetime_data(kind)[0] in _LONG_UNITS[kind.kind]:
+        kind = np.dtype(f"{kind.kind}8[s]")
+    return data if kind == data.dtype else data.astype(kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -1,14 +1,19 @@
-"""Texts are the times that Python's own parser says, whatever their zone and their neighbours."""
+"""Texts are the times that Python's own parser says, whatever their zone and their neighbours.
+
+NumPy's arrays have their values whatever their byte order, and their times whatever the unit.
+"""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from scenarios.tables import read_times, zone_name
+from joins.errors import DataError
+from scenarios.tables import as_table, read_times, zone_name
 
 TIMES = [
     "2024-03-01T09:30:00+02:00",
@@ -54,3 +59,31 @@ def test_a_zone_in_words_is_found() -> None:
 def test_years_beyond_nanoseconds_are_no_times() -> None:
     _, valid = read_times(pa.array(["1600-01-01", "2300-01-01"]))
     assert not np.any(valid)
+
+
+@pytest.mark.parametrize("kind", [">i2", ">i8", ">f4", ">f8", ">u4"])
+def test_numbers_of_the_other_byte_order_have_their_values(kind: str) -> None:
+    values = np.array([1, 258, 3], kind)
+    records = np.array([(1,), (258,), (3,)], [("x", kind)])
+    for table in (as_table({"x": values}, "T"), as_table(records, "T")):
+        assert table["x"].to_pylist() == [1, 258, 3]
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"])
+def test_numpys_times_are_taken_in_every_unit(unit: str) -> None:
+    moments = np.array(["2024-03-01", "NaT", "2025-01-01"], f"datetime64[{unit}]")
+    taken = as_table({"at": moments}, "T")["at"].cast(pa.timestamp("ns")).to_numpy()
+    assert np.array_equal(taken, moments.astype("datetime64[ns]"), equal_nan=True)
+
+
+@pytest.mark.parametrize("unit", ["W", "D", "h", "m", "s"])
+def test_numpys_durations_are_taken_in_every_unit(unit: str) -> None:
+    spans = np.array([1, -2], f"timedelta64[{unit}]")
+    taken = as_table({"for": spans}, "T")["for"].cast(pa.duration("ns")).to_numpy()
+    assert np.array_equal(taken, spans.astype("timedelta64[ns]"))
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ps]", "complex128", "timedelta64[M]"])
+def test_what_arrow_has_no_type_for_is_refused_by_its_own_name(kind: str) -> None:
+    with pytest.raises(DataError, match=rf"stream 'T', column 'x': .*{re.escape(kind)}"):
+        as_table({"x": np.zeros(2, kind)}, "T")
