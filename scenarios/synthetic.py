@@ -249,7 +249,7 @@ class SyntheticStream(BaseModel):
         self, name: str, arguments: list[str], columns: dict[str, np.ndarray], bits: np.ndarray
     ) -> np.ndarray:
         other, rate = arguments[0], float(arguments[1])
-        function, numbers = parse(self.fields.get(other, "normal()"))
+        function, numbers = parse(self.fields[other]) if other in self.fields else ("", [])
         if other not in columns or function != "normal" or not 0 <= rate <= 0.5:
             raise ValueError(
                 f"{name} = opposed({', '.join(arguments)}): give the name of a normal field that "

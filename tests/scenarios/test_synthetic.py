@@ -106,6 +106,7 @@ def test_the_file_is_named_after_what_is_in_it(tmp_path: Path) -> None:
         ({"a": "normal(0, 0)"}, "above 0"),
         ({"a": "gamma(1.5, 2)"}, "whole shape"),
         ({"a": "opposed(b, 0.1)", "b": "normal(0, 1)"}, "before it"),
+        ({"a": "opposed(b, 0.1)"}, r"a = opposed\(b, 0.1\): give the name of a normal field"),
         ({"a": "uniform(0, 1)", "b": "opposed(a, 0.1)"}, "normal field"),
         ({"ts": "uniform(0, 1)"}, "cannot be called"),
     ],
