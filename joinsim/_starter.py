@@ -21,6 +21,8 @@ _FILES = {
 """Each file, to where it is written. A folder beside that has the module's name would be imported
 in its place, in any Python that is started there: so the module lies deeper."""
 
+_NAME_MAX = 100  # a name of a file has 255 bytes
+
 
 def new_topology(name: str, out: str | Path | None = None) -> list[Path]:
     """Write a package with a working topology, its test and its entry point; return its files.
@@ -46,10 +48,11 @@ def new_topology(name: str, out: str | Path | None = None) -> list[Path]:
     ...     [path.name for path in js.new_topology("my_join", f"{folder}/my_join")]
     ['pyproject.toml', 'my_join.py', 'test_my_join.py']
     """
-    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or iskeyword(name):
+    fits = re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) and len(name) <= _NAME_MAX
+    if not fits or iskeyword(name):
         raise ConfigError(
-            f"{name!r}: a topology is named in lower case, as in my_join or join2, and by no word "
-            "of Python's own"
+            f"{name!r}: a topology is named in lower case, as in my_join or join2, of at most "
+            f"{_NAME_MAX} letters, and by no word of Python's own"
         )
     if name in TOPOLOGIES:
         raise ConfigError(f"{name!r}: there is a topology of this name; choose another")

@@ -49,6 +49,7 @@ def test_a_new_topology_is_found_beside_its_folder(tmp_path: Path) -> None:
     [
         ("MyJoin", "a topology is named in lower case"),
         ("../join", "a topology is named in lower case"),
+        ("j" * 101, "of at most 100 letters"),
         ("class", "by no word of Python's own"),
         ("spo_join", "there is a topology of this name"),
         ("json", "there is a module of this name"),
