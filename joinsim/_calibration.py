@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import Ge
 from pydantic import NonNegativeInt, PositiveInt
 
 from netsim.cost import COSTS, CostProfile, load_profile
@@ -83,7 +84,7 @@ def calibrate(
     validate: bool = False,
     profile: str | Path | None = None,
     topologies: Named | Sequence[Named] = (),
-    rows: PositiveInt = 20_000,
+    rows: Annotated[int, Ge(1_000)] = 20_000,
     processes: PositiveInt = 2,
     passes: NonNegativeInt = 1,
     observer: Observer = SILENT,
@@ -106,7 +107,7 @@ def calibrate(
     topologies
         The systems to run; by default all.
     rows, processes
-        Tuples of each stream, and Ray processes of the live runs.
+        Tuples of each stream, 1,000 or more, and Ray processes of the live runs.
     passes
         How often each structure is measured; the least time counts. What others who use the machine
         have disturbed each time is measured up to three times more. With 0 no structure is

@@ -127,6 +127,11 @@ def test_the_message_says_what_is_allowed(arguments: dict[str, Any], message: st
     assert str(raised.value) == message
 
 
+def test_a_calibration_takes_as_few_tuples_as_the_command_does() -> None:
+    with pytest.raises(js.ConfigError, match="rows = 999: pass a whole number of at least 1000"):
+        js.calibrate(rows=999, profile="nothing.toml")
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
