@@ -16,6 +16,8 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ _EXIT_STOPPED = 3  # `joinsim.cli.command_line.EXIT_STOPPED`, which must not be 
 
 def main() -> None:
     """Run the command line, see `joinsim.cli.command_line.main`."""
+    _ready_streams()
     gc.set_threshold(_COLLECT_AFTER)
     # Otherwise the interpreter's end looks for cycles among all of them, several times: 0.4 s.
     atexit.register(gc.freeze)
@@ -56,6 +59,18 @@ def main() -> None:
             with suppress(OSError):  # it may be what could not be written to
                 stream.flush()
         os._exit(_EXIT_STOPPED)
+
+
+def _ready_streams() -> None:
+    """Open the standard streams that are closed, as by ``>&-``, and let no letter stop a print.
+
+    A letter that an encoding does not have is printed as its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # in their numbers' order
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  (stays open)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is
 
 
 def _interrupt_again(lost: UnraisableHookArgs) -> None:

@@ -133,9 +133,12 @@ class Recorded(ABC):
         write_json(directory / self.file, self.as_json(replay))
 
 
-def json_text(value: Mapping[str, Any]) -> str:
-    """Return *value* as JSON for files and for stdout: indented, letters as they are."""
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+def json_text(value: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+    """Return *value* as JSON for files and for stdout: indented, letters as they are.
+
+    With *ascii_only* letters that ASCII does not have are escaped.
+    """
+    return json.dumps(value, indent=2, ensure_ascii=ascii_only) + "\n"
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

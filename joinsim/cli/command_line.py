@@ -212,10 +212,11 @@ def draw_figure(figure: Path | None, finished: Any, terminal: Terminal) -> None:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print *value* as the one JSON object on stdout."""
+    """Print *value* as the one JSON object on stdout, in letters that its encoding has."""
     from scenarios.run_directory import json_text
 
-    print(json_text(value), end="")
+    plain = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
+    print(json_text(value, ascii_only=plain), end="")
 
 
 def complete_scenario(incomplete: str) -> list[str]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
+import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -107,6 +110,46 @@ def test_standard_output_that_is_full_is_one_message(arguments: tuple[str, ...])
         )
     said = Said(code=done.returncode, out="", err=done.stderr)
     refused(said, "cannot write to standard output or a file: No space left")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("list", 0), ("list --json", 0), ("show nobody", 3), ("run nothing", 3)]
+)
+@pytest.mark.parametrize("closed", ["<&- >&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_standard_stream_that_is_closed_changes_nothing(
+    words: str, code: int, closed: str
+) -> None:
+    command = f"{shlex.quote(sys.executable)} -m joinsim {words} {closed}"
+    done = subprocess.run(
+        command, shell=True, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stdout + done.stderr
+    assert ("joinsim: " in done.stderr) == (code == 3 and "2>" not in closed)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("words", ["show spo_join", "list --json"])
+def test_letters_that_a_terminal_does_not_have_stop_nothing(words: str, encoding: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "joinsim", *words.split()],
+        cwd=REPOSITORY,
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    if "--json" in words:
+        plain = subprocess.run(
+            [sys.executable, "-m", "joinsim", *words.split()],
+            cwd=REPOSITORY,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert json.loads(done.stdout.decode(encoding)) == json.loads(plain.stdout)
+        assert not plain.stdout.isascii()
 
 
 def test_what_libraries_warn_of_is_not_shown() -> None:
