@@ -6,6 +6,7 @@ Processes that work is given to end with this one, whatever ends it.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -24,10 +25,15 @@ _ORIGIN = ("__file__", "__spec__")
 
 
 class _Process(SpawnProcess):
-    """A process that does not import the caller's script: it would run all of that again."""
+    """A process that does not import the caller's script: it would run all of that again.
+
+    It never sees a Ctrl-C: a terminal sends that to all processes, and one that is importing would
+    print a traceback. The process that started it sees to its end.
+    """
 
     def start(self) -> None:
         """Start it, while the script looks as if it came from no file that could be imported."""
+        unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # is inherited
         script = vars(sys.modules["__main__"])
         origin = {name: value for name, value in script.items() if name in _ORIGIN}
         script.update(dict.fromkeys(origin))
@@ -35,6 +41,7 @@ class _Process(SpawnProcess):
             super().start()
         finally:
             script.update(origin)
+            signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
 
 
 class _Spawning(SpawnContext):

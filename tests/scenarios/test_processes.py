@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+from scenarios.processes import process_pool
 
 SCRIPT = """
 import sys
@@ -29,6 +32,15 @@ print(*(one["engine"] for one in compared["engines"]))
 print(compared["refused"][0]["reason"])
 print(__file__, __spec__)
 """
+
+
+def test_ctrl_c_at_a_terminal_is_for_the_process_that_started_the_others() -> None:
+    with process_pool(1) as pool:
+        pool.submit(signal.raise_signal, signal.SIGINT).result()
+        assert pool.submit(abs, -1).result() == 1
+        mask = pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
+    assert mask == {signal.SIGINT}
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_a_script_runs_once_whatever_it_starts(tmp_path: Path) -> None:
