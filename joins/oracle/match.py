@@ -265,8 +265,10 @@ def _near(
     middle = np.where(finite, probed, 0.0)
     width = float(operator.width) if isinstance(operator, Band) else 0.0
     reach = width + _WIDENING * (np.abs(middle) + width)
-    begin = np.searchsorted(values[order], np.where(finite, middle - reach, -np.inf), "left")
-    end = np.searchsorted(values[order], np.where(finite, middle + reach, np.inf), "right")
+    with np.errstate(over="ignore"):  # beyond the greatest float are infinities, rightly
+        least, most = middle - reach, middle + reach
+    begin = np.searchsorted(values[order], np.where(finite, least, -np.inf), "left")
+    end = np.searchsorted(values[order], np.where(finite, most, np.inf), "right")
     return order, begin, end
 
 

@@ -12,7 +12,9 @@ from joins.oracle import match
 from joins.oracle.match import evaluate, match_ranges
 from joins.queries.parser import parse_query
 
-FLOATS = [0.0, -0.0, 0.1, 0.3, 0.30000000000000004, 1e300, -1e300, np.inf, -np.inf, np.nan, 5e-324]
+_MOST = float(np.finfo(np.float64).max)
+FLOATS = [0.0, -0.0, 0.1, 0.3, 0.30000000000000004, 5e-324]
+FLOATS += [1e300, -1e300, _MOST, -_MOST, np.inf, -np.inf, np.nan]
 INTEGERS = [0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
 
 
