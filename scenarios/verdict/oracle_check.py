@@ -28,6 +28,7 @@ from actors.result_files import id_columns, pairs_path, summary_path
 from joins import oracle
 from joins.arrivals import Arrivals
 from joins.batch import Batch
+from joins.errors import DataError
 from joins.hashing import mix, mix_rows
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
@@ -56,9 +57,22 @@ def expected_sums(
 
 
 def _chunks(files: Sequence[StreamData]) -> Iterator[Arrivals]:
+    """Yield all arrivals; raise :exc:`DataError` where fewer can be read than a stream has.
+
+    The run read the streams by the same code: what that leaves out neither would miss.
+    """
     feed = open_feed(tuple(files), None)
+    read = [0] * len(files)
     while (arrivals := feed.take(CHUNK_ROWS)) is not None:
+        read = [rows + len(part) for rows, part in zip(read, arrivals.parts, strict=True)]
         yield arrivals
+    for file, rows in zip(files, read, strict=True):
+        if rows != file.tuples:
+            raise DataError(
+                f"stream {file.schema.stream!r} has {file.tuples:,} tuples, of which {rows:,} "
+                "could be read: the answer cannot be judged; prepare the stream again, and run "
+                "again"
+            )
 
 
 class _Stored(NamedTuple):

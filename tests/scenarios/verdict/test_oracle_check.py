@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 from actors.feed import StreamFile
+from joins.batch import Batch
+from joins.errors import DataError
 from joins.queries.parser import parse_query
 from scenarios.verdict import oracle_check
 from scenarios.verdict.oracle_check import Expectation, expected_sums
 from scenarios.worlds.world import WorldStream
+from tests.scenarios.verdict.broken import wrapped
 
 QUERY = parse_query("SELECT R.x FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL '5' ON '20')")
 
@@ -49,6 +52,22 @@ def test_what_goes_wrong_is_raised_where_the_sums_are_read(tmp_path: Path) -> No
     nowhere = StreamFile(schema=schema, directory=tmp_path / "nowhere")
     with Expectation(QUERY, (nowhere, nowhere)) as ahead, pytest.raises(Exception, match="nowhere"):
         list(ahead.sums())
+
+
+@pytest.mark.parametrize("lost", ["a segment", "the first tuple of each"])
+def test_a_reader_that_leaves_tuples_out_is_found_though_the_run_reads_the_same_ones(
+    lost: str, files: tuple[StreamFile, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fewer(original: Any, self: StreamFile, start: int = 0) -> Iterator[Batch]:
+        for place, batch in enumerate(original(self, start)):
+            if lost != "a segment":
+                yield batch.slice(1, len(batch))
+            elif place != 1:
+                yield batch
+
+    wrapped(StreamFile, "batches", fewer)(monkeypatch)
+    with pytest.raises(DataError, match=r"stream 'R' has 200 tuples, of which 1(36|96) could"):
+        list(expected_sums(QUERY, files))
 
 
 def test_it_ends_with_its_block_whether_or_not_it_was_read(
