@@ -35,6 +35,8 @@ ends."""
 _PAIRS_PER_CANDIDATE = 16
 """Candidates are searched for when they are fewer than one in so many pairs of the window."""
 
+_LEAST = int(np.iinfo(np.int64).min)
+
 _COMPARE: dict[str, Callable[..., np.ndarray]] = {
     "<": np.less,
     "<=": np.less_equal,
@@ -372,6 +374,13 @@ class Visible:
 
 def _oldest(window: Window, at: np.ndarray) -> np.ndarray:
     """Return the least position or time that a window shows at *at*, by its definition."""
+    if not len(at) or at.min() >= _LEAST + window.length:
+        return _defined(window, at)
+    exact = _defined(window, at.astype(object))  # as Python's integers, which do not wrap
+    return np.maximum(exact, _LEAST).astype(np.int64)
+
+
+def _defined(window: Window, at: np.ndarray) -> np.ndarray:
     if window.semantics == "precise":
         return at - window.length
     return (at // window.slide) * window.slide - (window.length - window.slide)

@@ -19,7 +19,8 @@ QUANTITY_MAX = 100
 """Characters of a number with its unit: quantiphy takes seconds to read some thousand digits."""
 
 _LENGTH_END = 2**62
-"""A window shorter than this (146 years) can be taken off any event time without overflow."""
+"""A window is shorter than this (146 years), so that sums of its length and slide fit in int64."""
+_LEAST = int(np.iinfo(np.int64).min)
 
 
 class _Time(Quantity):
@@ -113,11 +114,13 @@ class Window:
     def bound(self, at: np.ndarray) -> np.ndarray:
         """Return the least position (count) or event time (time) seen from *at*, int64.
 
-        *at* is the number of tuples that precede, or the probing tuple's own event time.
+        *at* is the number of tuples that precede, or the probing tuple's own event time; nothing
+        is before the least int64.
         """
-        if self.semantics == "precise":
-            return at - self.length
-        return at // self.slide * self.slide - (self.length - self.slide)
+        back: int | np.ndarray = self.length
+        if self.semantics == "sliding":
+            back = self.length - self.slide + at % self.slide
+        return np.maximum(at, _LEAST + back) - back
 
     def reach(self, at: np.ndarray) -> np.ndarray:
         """Return the greatest event time from which *at*, event times too, is still seen."""

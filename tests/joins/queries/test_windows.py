@@ -28,7 +28,7 @@ def windows(draw: st.DrawFn) -> Window:
 
 @st.composite
 def arrivals(draw: st.DrawFn, streams: int) -> list[Arrival]:
-    ts = draw(st.integers(-20, 20))
+    ts = draw(st.integers(-20, 20) | st.integers(-(2**63), -(2**63) + 20))
     found = []
     for gap in draw(st.lists(st.sampled_from([0, 0, 1, 1, 2, 9]), min_size=1, max_size=40)):
         ts += gap
