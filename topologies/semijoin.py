@@ -69,6 +69,8 @@ from topologies.topology import STRICT, Approximation, Job, Topology, TopologyEr
 
 Intervals = Annotated[int, Interval(ge=1, le=1_000_000)]
 BytesPerSecond = Annotated[int, Interval(ge=1, le=10**12)]
+PlanText = Annotated[str, "a plan"]
+"""What `topologies.semijoins.plans` reads, or the name of a search."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -107,7 +109,7 @@ class SemijoinParameters:
     """
 
     algorithm: Literal[tuple(OneWayJoin)] = OneWayJoin.SP_D  # type: ignore[valid-type]
-    plan: str | None = None
+    plan: PlanText | None = None
     bloom: bool = False
     execution: Literal["delayed", "punctuated"] = "punctuated"
     tau: Duration = 100_000_000

@@ -12,11 +12,12 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, get_args
 
+import networkx as nx
 import numpy as np
 from annotated_types import Interval
 
@@ -25,6 +26,8 @@ from actors.source import Feeding
 from joins.queries.conditions import COMPARISONS
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery, QueryError
+from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
+from joins.semijoins.value_sample import ValueSample
 from netsim.network import PRESETS
 from netsim.recovering_kernel import Guarantee
 from scenarios.config import MAX_SEED
@@ -32,6 +35,18 @@ from scenarios.plan import refusal
 from scenarios.worlds.world import World, WorldStream
 from topologies import Topology, find_topology
 from topologies.quantities import Duration, Extent
+from topologies.semijoin import PlanText
+from topologies.semijoins.plans import (
+    JoinPlan,
+    JoinSequence,
+    JoinStep,
+    LinearPlan,
+    Tree,
+    TreePlan,
+    TwoWayJoin,
+    join_graph,
+    leaves,
+)
 
 Random = np.random.Generator
 
@@ -56,11 +71,21 @@ _OF_A_KIND = 0.3
 """Share of the worlds with faults that have those of a given kind: of ten kinds three at a time, so
 that one does not hide what another would show."""
 
+_GATHERING = 0.2
+"""Share of the worlds in which tuples gather, which is what runs do by default; where they have no
+rate all of a small stream is one message then."""
+
+_WITHOUT_WATERMARKS = 0.1
+
 _BATCH_ROWS_MAX = 20
 _ROWS = (8, 40)
 """Tuples of a stream: some batches, and as many as the longest windows have."""
 _FEW_ROWS = (0, 4)
 _DENSE_ROWS = (20, 119)
+_LARGE_ROWS = (150, 300)
+_LARGE = 0.03
+"""Share of the worlds over windows that have so many tuples, in windows as long: indexes grow then,
+and are built anew, which takes more tuples than show anything else."""
 _SEGMENT_ROWS_MAX = 50
 
 _DISORDER_NS_MAX = 12
@@ -84,12 +109,22 @@ of time. Both are worth a look now and then, and show less than what is between.
 _RANGES = ((-4, -2), (-4, 6), (0, 3), (0, 3))
 """First and last value of y: mostly few, which x has too; once in four hardly any that x has."""
 
+_FAR = 0.1
+"""Share of the streams whose event times and whole values are as far from 0 as they may be."""
+_FIRST_NS = (-(2**63), -(2**62), -1_000, -20, 10**18, 2**62)
+_INTEGERS = np.array(
+    [-(2**63), -(2**63) + 1, -(2**53) - 1, -1, 0, 1, 2**53, 2**53 + 1, 2**63 - 2, 2**63 - 1]
+)
+"""At either end of int64, and where floats begin to leave whole numbers out."""
+
 _COMPARISONS = list(dict.fromkeys(one.symbol for one in COMPARISONS.values()))
 _WIDTHS = (0.1, 0.3, 1, 2)
 """Of bands: some below and some above the distance of whole values."""
 
 _WINDOW = (8, 6)
 """Tuples or ns of a slide, and slides of a window, at the most: then hardly a tuple expires."""
+_LARGE_WINDOW = (40, 6)
+"""The same in large worlds."""
 _SMALL_WINDOW = (6, 4)
 """The same in joins of up to four streams, whose results grow with each of the windows."""
 _EQUALITIES = 2 / 3
@@ -116,17 +151,21 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
 
     No actor crashes in it, see `with_recovery`.
     """
+    large = False
     if topology.within_interval:
         text = draw_interval_query(rng)
     elif topology.multiway:
         text = draw_multiway_query(rng)
     else:
-        text = draw_query(rng, equality=topology.needs_equality)
+        large = _maybe(rng, _LARGE)
+        text = draw_query(rng, equality=topology.needs_equality, large=large)
     query = parse_query(text)
     parameters = draw_parameters(rng, topology, query, exact=exact)
-    feeding: dict[str, Any] = {"batch_rows": _between(rng, 1, _BATCH_ROWS_MAX)}
+    feeding = _draw_batches(rng)
     if _maybe(rng):
         feeding["rate_tps"] = _magnitude(rng, 1, _RATE_TPS_MAX)
+    if _maybe(rng, _WITHOUT_WATERMARKS):
+        feeding |= {"watermarks": False, "unbounded_state": True}
     if _maybe(rng) and refusal(topology, query, _DISORDERED, parameters) is None:
         feeding |= {"disorder": _between(rng, 0, _DISORDER_NS_MAX), "bounded": _maybe(rng)}
         if _maybe(rng):
@@ -135,7 +174,7 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
     network = draw_network(rng)
     if faults and not exact and _maybe(rng, _WITHOUT_TRANSPORT):
         network["transport"] = "none"
-    dense = not topology.multiway and _maybe(rng)
+    dense = not topology.multiway and not large and _maybe(rng)
     return World(
         topology=topology.name,
         query=text,
@@ -144,7 +183,7 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
             for name, value in vars(parameters).items()
             if value != getattr(topology.parameters_type(), name)
         },
-        streams=draw_streams(rng, len(query.streams), dense=dense),
+        streams=draw_streams(rng, len(query.streams), dense=dense, large=large),
         network=network,
         feeding=feeding,
         faults=faults,
@@ -154,29 +193,62 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
     )
 
 
+def _draw_batches(rng: Random) -> dict[str, Any]:
+    """Draw how many tuples a message has: a number, or as many as gather."""
+    if not _maybe(rng, _GATHERING):
+        return {"batch_rows": _between(rng, 1, _BATCH_ROWS_MAX)}
+    return {"linger": _magnitude(rng, 0, _MOMENTS_NS)} if _maybe(rng) else {}
+
+
 @dataclasses.dataclass(frozen=True)
 class _Character:
-    """What streams have in common: the steps of their event times, and their values."""
+    """What streams have in common.
 
+    Attributes
+    ----------
+    first_ns
+        Event time that theirs follow on.
+    steps
+        Event times are less than so many ns apart.
+    rows
+        Fewest and most tuples.
+    x, y
+        Values of the fields, those of y ascending.
+    """
+
+    first_ns: int
     steps: int
+    rows: tuple[int, int]
     x: np.ndarray
-    y: tuple[int, int]
+    y: np.ndarray
 
 
-def _draw_character(rng: Random, *, dense: bool) -> _Character:
+def _draw_character(rng: Random, *, dense: bool, large: bool = False) -> _Character:
+    far = _maybe(rng, _FAR)
+    first_ns = _one_of(rng, _FIRST_NS) if far else 0
     if dense:  # four values, whole ones or nearly equal ones
-        return _Character(_between(rng, 2, 4), np.arange(4) / _one_of(rng, [1, 1, 10]), (0, 5))
+        x = np.arange(4) / _one_of(rng, [1, 1, 10])
+        return _Character(first_ns, _between(rng, 2, 4), _DENSE_ROWS, x, np.arange(6))
     values = np.array(_FLOATS + _WHOLE * 2)
+    low, high = _one_of(rng, _RANGES)
     return _Character(
+        first_ns=first_ns,
         steps=_one_of(rng, _STEPS),
+        rows=_LARGE_ROWS if large else _ROWS,
         x=rng.choice(values, _one_of(rng, [3, 6, len(values)]), replace=False),
-        y=_one_of(rng, _RANGES),
+        y=np.sort(rng.choice(_INTEGERS, 5, replace=False)) if far else np.arange(low, high + 1),
     )
 
 
-def draw_streams(rng: Random, count: int, *, dense: bool = False) -> tuple[WorldStream, ...]:
-    """Draw so many streams, see `draw_stream`; mostly of the same pace and values."""
-    common = _draw_character(rng, dense=dense) if _maybe(rng, _MOSTLY) else None
+def draw_streams(
+    rng: Random, count: int, *, dense: bool = False, large: bool = False
+) -> tuple[WorldStream, ...]:
+    """Draw so many streams, see `draw_stream`; mostly of the same pace and values.
+
+    With *large* they have some hundred tuples.
+    """
+    alike = large or _maybe(rng, _MOSTLY)
+    common = _draw_character(rng, dense=dense, large=large) if alike else None
     return tuple(draw_stream(rng, dense=dense, character=common) for _ in range(count))
 
 
@@ -189,21 +261,22 @@ def draw_stream(
     """
     of = character or _draw_character(rng, dense=dense)
     if dense:
-        rows = _between(rng, *_DENSE_ROWS)
+        rows = _between(rng, *of.rows)
         # The share of the most frequent key, from hardly any skew on.
-        y = np.minimum(rng.geometric(rng.uniform(0.2, 0.9), rows), 6) - 1
+        y = of.y[np.minimum(rng.geometric(rng.uniform(0.2, 0.9), rows), len(of.y)) - 1]
     else:
-        low, high = _ROWS if _maybe(rng, _MOSTLY) else _FEW_ROWS
+        low, high = of.rows if _maybe(rng, _MOSTLY) else _FEW_ROWS
         rows = _between(rng, low, high)
-        y = rng.integers(*of.y, rows, endpoint=True)
-    ts = np.cumsum(rng.integers(0, of.steps, rows))
+        y = rng.choice(of.y, rows)
+    ts = of.first_ns + np.cumsum(rng.integers(0, of.steps, rows))
     return WorldStream(ts.tolist(), rng.choice(of.x, rows).tolist(), y.tolist())
 
 
-def draw_query(rng: Random, *, equality: bool = False) -> str:
+def draw_query(rng: Random, *, equality: bool = False, large: bool = False) -> str:
     """Draw the text of a self join or a two-way join with one to three predicates.
 
-    With *equality* at least one of them is ``=``.
+    With *equality* at least one of them is ``=``; with *large* a window may have hundreds of
+    tuples.
     """
     two_way = _maybe(rng)
     left, right = ("R.{}", "S.{}") if two_way else ("T.{}1", "T.{}2")
@@ -214,7 +287,7 @@ def draw_query(rng: Random, *, equality: bool = False) -> str:
         if _consistent(predicates):
             break
     names = "R, S" if two_way else "T"
-    window = _window(rng, *_WINDOW)
+    window = _window(rng, *(_LARGE_WINDOW if large else _WINDOW))
     return f"SELECT * FROM {names} WHERE {' AND '.join(predicates)} WINDOW AS ({window})"
 
 
@@ -374,14 +447,11 @@ def _value(rng: Random, hint: Any, default: Any, query: JoinQuery) -> Any:
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         return _value(rng, _one_of(rng, _kinds(hint, default)), default, query)
-    if hint is type(None):
-        return None
-    if hint is bool:
-        return _maybe(rng)
     if origin is typing.Literal:
         return _one_of(rng, typing.get_args(hint))
-    if hint == Duration:
-        return _magnitude(rng, 1, _MOMENTS_NS)
+    for kind, draw in _OF_A_TYPE:
+        if hint == kind:
+            return draw(rng, query)
     for bound in getattr(hint, "__metadata__", ()):
         if isinstance(bound, Interval):
             return _within(rng, bound, whole=typing.get_args(hint)[0] is not float)
@@ -393,6 +463,69 @@ def _value(rng: Random, hint: Any, default: Any, query: JoinQuery) -> Any:
     if origin is typing.Annotated:
         return _value(rng, typing.get_args(hint)[0], default, query)
     return default
+
+
+def _draw_sample(rng: Random, query: JoinQuery) -> dict[str, Any]:
+    """Draw what is kept of streams whose values are those of worlds."""
+    some = [rng.choice(_WHOLE, 2).tolist() if _maybe(rng) else [] for _ in range(2)]
+    return {"share": _one_of(rng, [0.1, 0.5, 1.0]), "always": some[0], "never": some[1]}
+
+
+def draw_join_plan(rng: Random, query: JoinQuery) -> str:
+    """Draw a plan for a join of several streams: sequences, or where they may be a tree."""
+    graph = join_graph(query)
+    algorithms = tuple(OneWayJoin) if _maybe(rng, 0.25) else PAPER_ALGORITHMS
+    if all(window.kind == "time" for window in query.windows) and _maybe(rng):
+        plan: JoinPlan = _draw_tree(rng, query, graph, algorithms)
+    else:
+        plan = LinearPlan(
+            streams=query.streams,
+            sequences=tuple(_draw_sequence(rng, graph, head, algorithms) for head in graph),
+        )
+    return plan.one_line
+
+
+def _draw_sequence(
+    rng: Random, graph: nx.Graph, head: int, algorithms: Sequence[OneWayJoin]
+) -> JoinSequence:
+    joined, steps = {head}, []
+    while near := sorted(nx.node_boundary(graph, joined)):
+        joined.add(stream := _one_of(rng, near))
+        steps.append(JoinStep(stream=stream, algorithm=_one_of(rng, algorithms)))
+    return JoinSequence(head=head, steps=tuple(steps))
+
+
+def _draw_tree(
+    rng: Random, query: JoinQuery, graph: nx.Graph, algorithms: Sequence[OneWayJoin]
+) -> TreePlan:
+    """Draw a tree, bushy or not; all but its last join make their output at one site."""
+    trees: list[Tree] = list(graph)
+    while True:
+        pairs = [
+            (left, right)
+            for left in trees
+            for right in trees
+            if left is not right
+            and any(graph.has_edge(a, b) for a in leaves(left) for b in leaves(right))
+        ]
+        left, right = _one_of(rng, pairs)
+        up = _one_of(rng, algorithms)
+        last = len(trees) == 2
+        down = _one_of(rng, [one for one in algorithms if last or one.at_source != up.at_source])
+        join = TwoWayJoin(left=left, right=right, up=up, down=down)
+        if last:
+            return TreePlan(streams=query.streams, root=join)
+        trees = [*(tree for tree in trees if tree is not left and tree is not right), join]
+
+
+_OF_A_TYPE: tuple[tuple[Any, Callable[[Random, JoinQuery], Any]], ...] = (
+    (type(None), lambda rng, query: None),
+    (bool, lambda rng, query: _maybe(rng)),
+    (Duration, lambda rng, query: _magnitude(rng, 1, _MOMENTS_NS)),
+    (PlanText, draw_join_plan),
+    (ValueSample, _draw_sample),
+)
+"""Parameters that are drawn by their type alone."""
 
 
 def _kinds(union: Any, default: Any) -> list[Any]:

@@ -230,6 +230,25 @@ def test_drawn_worlds_have_every_kind_of_fault_and_some_have_none() -> None:
     assert any(not world.faults for world in worlds)
 
 
+def test_drawn_worlds_set_what_a_person_may_set() -> None:
+    """Plans of semijoins and what they keep, how messages fill, and values at the ends of int64."""
+    semijoins = [fuzzing.world_number(number, 1, ["semijoin"]) for number in range(150)]
+    plans = [world.parameters.get("plan", "") for world in semijoins]
+    assert {plan[:1] for plan in plans} >= {"", "R", "("}
+    assert any(plan.count("(") > 1 for plan in plans)
+    assert any("BLOOM" in plan for plan in plans)
+    assert any("kept" in world.parameters for world in semijoins)
+    worlds = [fuzzing.world_number(number, 1, ["nested_loop"]) for number in range(150)]
+    keys = {key for world in worlds for key in world.feeding}
+    assert keys >= {"batch_rows", "linger", "rate_tps", "watermarks"}
+    assert any("batch_rows" not in world.feeding for world in worlds)
+    assert any(len(stream.ts) >= 150 for world in worlds for stream in world.streams)
+    for values in ("ts", "y"):
+        every = [x for world in worlds for one in world.streams for x in getattr(one, values)]
+        assert min(every) <= -(2**62)
+        assert max(every) >= 2**62
+
+
 def test_few_drawn_worlds_expect_no_pair_and_a_few_do(tmp_path: Path) -> None:
     """Late tuples aside; streams are empty now and then."""
     worlds = [fuzzing.world_number(number, 1, list(TOPOLOGIES)) for number in range(420)]
