@@ -466,10 +466,11 @@ class SavingHost:
         saved = self._disk.saved
         for actor, state in saved.states.items():
             self.host.restore(actor, state)
+        # What was not saved was no longer in use: Python only has not freed it yet this time.
         for payload in _alive(self._payloads):
-            payload.handle = saved.payloads[payload.name]
+            payload.handle = saved.payloads.get(payload.name)
         for earlier in _alive(self._earlier):
-            earlier.state = saved.earlier[earlier.number]
+            earlier.state = saved.earlier.get(earlier.number)
 
     def _save(self) -> None:
         """Save all states and the payloads under way, behind all messages so far."""
