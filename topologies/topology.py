@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_type_hints
 
 import networkx as nx
+import pyarrow as pa
 from annotated_types import Interval
 from pydantic import ConfigDict
 
-from actors.feed import StreamData, StreamFile
+from actors.feed import StreamData, StreamTable
 from actors.source import Feeding
 from joins.batch import Schema
 from joins.errors import JoinsimError
@@ -197,14 +197,12 @@ class Topology(ABC, Generic[P]):
 
     def sketch(self, query: JoinQuery) -> Job:
         """Return a job for *query* without data, as if every field were int64."""
-        files = tuple(
-            StreamFile(
-                schema=Schema(stream=name, fields=dict.fromkeys(query.fields(stream), "int64")),
-                directory=Path(),
-            )
-            for stream, name in enumerate(query.streams)
-        )
-        return Job(query=query, files=files, feeding=Feeding())
+        tables = []
+        for stream, name in enumerate(query.streams):
+            schema = Schema(stream=name, fields=dict.fromkeys(query.fields(stream), "int64"))
+            columns = [(column, pa.int64()) for column in ("ts", *schema.fields)]
+            tables.append(StreamTable(schema=schema, table=pa.schema(columns).empty_table()))
+        return Job(query=query, files=tuple(tables), feeding=Feeding())
 
     def claims_exact(self, parameters: P) -> bool:
         """Return whether a run with *parameters* claims to be exactly right.

@@ -182,3 +182,12 @@ def test_a_window_of_one_tuple_and_a_machine_put_away_in_between(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Machine, "receive", put_away_first)
         assert world.run(tmp_path).outcome.digest == right.outcome.digest
+
+
+def test_a_sketch_reads_no_file_of_the_folder_it_is_made_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.parquet").write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+    query = parse_query(QUERY.replace("'1'", "'1 s'").format("2 s"))
+    IBWJ.build(IBWJ.sketch(query), IBWJ.parameters_type())
