@@ -110,8 +110,8 @@ _PIECES_WAITING = 4
 """Pieces that wait for the thread at the most."""
 
 
-class _Columns:
-    """Writes columns to a Parquet file, by a thread of its own.
+class _Columns(WholeTable):
+    """A Parquet file that a thread of its own writes columns to.
 
     What comes in large pieces is not copied; small pieces gather in buffers that are made once:
     many short-lived arrays of changing size would leave holes in the heap, and the process would
@@ -125,11 +125,9 @@ class _Columns:
     """
 
     def __init__(self, path: Path, schema: pa.Schema, ordered: Sequence[str]) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1)
-        self._writing: deque[Future[None]] = deque()
         self._schema = pa.schema([field.with_nullable(False) for field in schema])
         by_byte = [f.name for f in schema if f.type.bit_width == 64 and f.name not in _RANDOM]
-        self._file = WholeTable(
+        super().__init__(
             path,
             self._schema,
             compression={name: "none" if name in _RANDOM else "lz4" for name in schema.names},
@@ -137,6 +135,8 @@ class _Columns:
             column_encoding=dict.fromkeys(by_byte, "BYTE_STREAM_SPLIT"),
             write_statistics=list(ordered),
         )
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._writing: deque[Future[None]] = deque()
         self._buffers = deque(
             [np.empty(_GROUP_ROWS, f.type.to_pandas_dtype()) for f in schema]
             for _ in range(_PIECES_WAITING + 1)
@@ -160,24 +160,15 @@ class _Columns:
                 self._flush()
 
     def finish(self) -> None:
-        """Write what is left."""
+        """Write what is left, and hand all to the system."""
         self._flush()
         self._wait(0)
-        self._file.finish()
-
-    def publish(self) -> None:
-        """Write what is left, and begin to force the file to the disk; then it appears."""
-        self.finish()
-        self._file.publish()
-
-    def close(self) -> None:
-        """Return when the file has appeared."""
-        self._file.close()
+        super().finish()
 
     def discard(self) -> None:
-        """Remove the file, unless it was closed."""
+        """Remove the file, unless it has appeared."""
         self._thread.shutdown()
-        self._file.discard()
+        super().discard()
 
     def _flush(self) -> None:
         if self._rows:
@@ -188,7 +179,7 @@ class _Columns:
     def _submit(self, columns: Sequence[np.ndarray]) -> None:
         self._wait(_PIECES_WAITING - 1)
         table = pa.table(columns, schema=self._schema)
-        self._writing.append(self._thread.submit(self._file.write, table, _GROUP_ROWS))
+        self._writing.append(self._thread.submit(self.write, table, _GROUP_ROWS))
 
     def _wait(self, pieces: int) -> None:
         """Wait until only so many pieces are to be written; raise what the thread raised."""
