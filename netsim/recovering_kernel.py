@@ -31,7 +31,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop
+from itertools import chain
 from typing import Any, Literal, Protocol
+
+import networkx as nx
 
 from actors.protocol import (
     FEEDBACK,
@@ -43,6 +46,7 @@ from actors.protocol import (
     Reply,
     RestartingHost,
     Sent,
+    channels,
 )
 from netsim.faults import FOREVER_NS
 from netsim.faulty_kernel import FaultyKernel
@@ -209,7 +213,12 @@ class RecoveringKernel(Kernel):
         """Services since the run began, and those before the last snapshot: without any since, it
         is still that of the present."""
         self._tally: Counter[str] = Counter()
-        self._reached = self._reached_from_sources()
+        sources = [node.name for node in self._nodes.values() if node.is_source]
+        graph = nx.DiGraph(channels(others["wiring"]))
+        graph.add_nodes_from(sources)
+        layers = nx.bfs_layers(graph, sources)
+        self._reached = [self._nodes[name] for name in chain.from_iterable(layers)]
+        """The actors that sources feed, directly or not; the sources first."""
         for node in self._nodes.values():
             # A service that a crash interrupts has its core to its end: more cores of a site may
             # be at work than it has actors.
@@ -236,16 +245,6 @@ class RecoveringKernel(Kernel):
             self._await_snapshot(0)
         for name in self._crashes:
             self._await_crash(self._nodes[name], 0)
-
-    def _reached_from_sources(self) -> list[Node]:
-        reached = {node.rank: node for node in self._nodes.values() if node.is_source}
-        waiting = list(reached.values())
-        while waiting:
-            for channel in waiting.pop().channels.values():
-                if channel.receiver.rank not in reached:
-                    reached[channel.receiver.rank] = channel.receiver
-                    waiting.append(channel.receiver)
-        return list(reached.values())
 
     # Additions to the handling of messages.
 
@@ -368,8 +367,8 @@ class RecoveringKernel(Kernel):
             return
         self._await_snapshot(now)
         self._worked_before_last = self._worked
-        channels = sum(len(node.channels) for node in self._reached)
-        self._taking = _Snapshot(self._last.epoch + 1, missing=len(self._reached) + channels)
+        parts = len(self._reached) + sum(len(node.channels) for node in self._reached)
+        self._taking = _Snapshot(self._last.epoch + 1, missing=parts)
         for node in self._reached:
             if node.is_source:
                 self._store(node, now)
