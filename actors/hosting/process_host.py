@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import resource
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +36,8 @@ Letter = list[Any]
 """Ticket, actor, sender, port, payload (a `Handle`, None, or bytes that were kept), virtual time.
 Letters and answers are lists of plain values: so many of them travel that the records they stand
 for would take longer. A letter without a sender asks for a service of the process itself: the port
-is one of `Shard`'s services, the payload its argument, and its result is the one of the answer."""
+is the service, as `ProcessHost` names it, the payload its argument, and its result is the one of
+the answer."""
 
 Answer = list[Any]
 """Ticket, the peak memory of the process in bytes, and what followed from the letter: work, sends,
@@ -182,19 +183,16 @@ def write_answer(ticket: int, reply: Reply) -> Answer:
     return [ticket, peak_bytes(), work, sends, timers, reply.emitted, steps]
 
 
-def serve(
-    mesh: Mesh, homes: Mapping[str, int], specs: Mapping[str, ActorSpec],
-    wiring: Wiring, seed: int,
-) -> None:  # fmt: skip
+def serve(mesh: Mesh, *system: Any) -> None:
     """Run the actors whose home this member of *mesh* is, until a member leaves it.
 
-    The driver has the virtual time; *homes* is actor name to member.
+    The driver has the virtual time; *system* are the other parameters of `Shard`.
     """
-    Shard(mesh, homes, specs, wiring, seed).run()
+    Shard(mesh, *system).run()
 
 
 class Shard:
-    """Runs the actors whose home it is; parameters as for `serve`."""
+    """Runs the actors whose home is this member of *mesh*; *homes* is actor name to member."""
 
     def __init__(
         self,
@@ -214,12 +212,6 @@ class Shard:
         self._letters: deque[Sequence[Letter]] = deque()
         self._unread: dict[Handle, list[Any]] = {}
         """Payload, and how many actors here have yet to read it."""
-        self._services: dict[str, Callable[[str, Any], Any]] = {
-            "snapshot": self._snapshot,
-            "restore": self._restore,
-            "keep": self._keep,
-            "forget": self._forget,
-        }
 
     def run(self) -> None:
         """Deliver letters in the order they come; raise :exc:`MemberLostError` at the end."""
@@ -242,8 +234,7 @@ class Shard:
     def _deliver(self, letter: Letter) -> None:
         ticket, actor, sender, port, handle, now = letter
         if sender is None:
-            result = self._services[port](actor, handle)
-            reply = Reply(emitted=[result])
+            reply = Reply(emitted=[self._do(port, actor, handle)])
             self._mesh.send(self._mesh.driver, write_answer(ticket, reply))
             return
         reply = self._cells[actor].deliver(sender, port, self._open(handle), now)
@@ -254,18 +245,18 @@ class Shard:
         for home, parcel in parcels.items():
             self._mesh.send(home, parcel)
 
-    def _snapshot(self, actor: str, _: None) -> np.ndarray:
-        return np.frombuffer(self._cells[actor].snapshot(), np.uint8)
-
-    def _restore(self, actor: str, state: np.ndarray | None) -> None:
-        self._cells[actor].restore(None if state is None else state.data)
-
-    def _keep(self, _: str, handle: Handle) -> np.ndarray:
-        return to_array(self._await_payload(handle)[0])
-
-    def _forget(self, *_: Any) -> None:
-        # What is still on its way from another process stays unread: it is little.
-        self._unread.clear()
+    def _do(self, service: str, actor: str, argument: Any) -> np.ndarray | None:
+        match service:
+            case "snapshot":
+                return np.frombuffer(self._cells[actor].snapshot(), np.uint8)
+            case "restore":
+                self._cells[actor].restore(None if argument is None else argument.data)
+            case "keep":
+                return to_array(self._await_payload(argument)[0])
+            case "forget":
+                # What is still on its way from another process stays unread: it is little.
+                self._unread.clear()
+        return None
 
     def _await_payload(self, handle: Handle) -> list[Any]:
         while handle not in self._unread:
