@@ -541,7 +541,7 @@ def profile_path(name_or_path: str | Path) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transport:
+class TransportCost:
     """Costs of messages that are the same for all operators, beside those in `CostProfile`.
 
     Attributes
@@ -588,13 +588,13 @@ class OperatorProfile(CostProfile):
         What it costs beside them.
     """
 
-    transport: Transport
+    transport: TransportCost
     cost: OperatorCost
 
     charges_senders: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, base: CostProfile, transport: Transport, cost: OperatorCost) -> OperatorProfile:
+    def of(cls, base: CostProfile, transport: TransportCost, cost: OperatorCost) -> OperatorProfile:
         """Return *base* adjusted to an operator with this *cost*."""
         changed = {
             "message_ps": base.message_ps + cost.message_ps,
@@ -637,7 +637,7 @@ def operator_profiles(name_or_path: str | Path, topology: str) -> dict[str, Oper
     if not measured:
         return {}
     try:
-        transport = Transport(**values[TRANSPORT])
+        transport = TransportCost(**values[TRANSPORT])
         return {
             role: OperatorProfile.of(base, transport, OperatorCost(**cost))
             for role, cost in measured.items()

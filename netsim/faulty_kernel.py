@@ -28,7 +28,7 @@ import numpy as np
 from actors.protocol import FEEDBACK, ActorError, Host, Reply, Wiring, channels
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import SOUND, ActorFaults, Faults, LinkFaults
-from netsim.kernel import Channel, Kernel, Letter, Node, SiteState
+from netsim.kernel import ChannelState, Kernel, Letter, Node, SiteState
 from netsim.network import link_between
 from netsim.outcome import Injected, Outcome
 
@@ -134,7 +134,7 @@ class FaultyKernel(Kernel):
         self._injected = Injected()
         self._counts: Counter[str] = self._injected.counts
         self._lost = self._doubled = 0
-        self._connections: dict[Channel, _Connection] = {}
+        self._connections: dict[ChannelState, _Connection] = {}
         for sender, receiver in channels(wiring):
             self._connect(sender, receiver, faults, network, placement, seed)
         of_actors = {name: faults.on_actor(name) for name in wiring}

@@ -101,7 +101,7 @@ class Node:
     """What work costs, by how many other cores of the site are at work as it starts."""
     is_source: bool
     only_emits: bool
-    channels: dict[str, Channel] = field(default_factory=dict)
+    channels: dict[str, ChannelState] = field(default_factory=dict)
     inbox: deque[Letter] = field(default_factory=deque)
     waiting: deque[Letter] = field(default_factory=deque)
     delayed_timers: list[tuple[int, str]] = field(default_factory=list)
@@ -119,7 +119,7 @@ class Letter:
         "started_ns", "ticket", "tx_ns",
     )  # fmt: skip
 
-    channel: Channel
+    channel: ChannelState
     epoch: int
     """Of a run with snapshots: see `netsim.recovering_kernel`."""
     first_bit_ns: int
@@ -210,8 +210,8 @@ class _Clock(simpy.Environment):
         return bool(queue)
 
 
-class Channel:
-    """From one actor to another: never reorders. Within one site it takes no time."""
+class ChannelState:
+    """The kernel's record of a channel, which never reorders; within one site it takes no time."""
 
     __slots__ = ("bandwidth_bps", "draw_ns", "last_first_bit_ns", "receiver")
 
@@ -307,10 +307,10 @@ class Kernel:
                 raise NetworkError(f"{sender} is wired to itself: use a timer")
             link = link_between(network, placement[sender], placement[receiver])
             node = self._nodes[receiver]
-            channel = Channel(node)
+            channel = ChannelState(node)
             if link is not None:
                 draws = [seed, crc32(f"{sender}>{receiver}".encode())]
-                channel = Channel(node, link.bandwidth_bps, link.latency.sampler(draws))
+                channel = ChannelState(node, link.bandwidth_bps, link.latency.sampler(draws))
                 node.site.foresees &= link.latency.least_ns > 0
             self._nodes[sender].channels[receiver] = channel
         self._port_code = {

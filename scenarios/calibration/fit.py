@@ -36,7 +36,7 @@ from netsim.cost import (
     CostProfile,
     OperatorCost,
     StructureCost,
-    Transport,
+    TransportCost,
 )
 from scenarios.calibration.live_runs import CarriedMessages
 from scenarios.calibration.structure_work import Sample
@@ -80,7 +80,7 @@ class Calibrated:
     """
 
     base: CostProfile
-    transport: Transport | None = None
+    transport: TransportCost | None = None
     operators: Operators = field(default_factory=dict)
     machine: Mapping[str, str | int] = field(default_factory=dict)
 
@@ -241,7 +241,7 @@ def fit(
         system: {role: fit_operator(base, runs) for role, runs in roles.items()}
         for system, roles in observed.items()
     }
-    transport = Transport(
+    transport = TransportCost(
         local_message_ps=local_ps, sent_message_ps=sent_ps, sent_byte_ps=sent_byte_ps
     )
     return Calibrated(base=base, transport=transport, operators=operators)

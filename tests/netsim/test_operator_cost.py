@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 
 from joins.work import Work
-from netsim.cost import OperatorCost, OperatorProfile, Transport, load_profile, operator_profiles
+from netsim.cost import (
+    OperatorCost,
+    OperatorProfile,
+    TransportCost,
+    load_profile,
+    operator_profiles,
+)
 
 COST = OperatorCost(message_ps=7_000_000, row_ps=2_000, work_percent=150)
-TRANSPORT = Transport(local_message_ps=1_000_000, sent_message_ps=5_000_000, sent_byte_ps=20)
+TRANSPORT = TransportCost(local_message_ps=1_000_000, sent_message_ps=5_000_000, sent_byte_ps=20)
 
 
 def test_a_profile_without_operators_has_none() -> None:

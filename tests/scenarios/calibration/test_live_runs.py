@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from netsim.cost import OperatorCost, Transport, load_profile
+from netsim.cost import OperatorCost, TransportCost, load_profile
 from scenarios import scenario_files
 from scenarios.calibration.fit import Calibrated, write_profile
 from scenarios.calibration.live_runs import observe
@@ -37,7 +37,7 @@ def virtual_ns(
     """Return how long *config* takes with a source of such costs."""
     directory.mkdir()
     path = directory / "profile.toml"
-    transport = Transport(local_message_ps=0, sent_message_ps=sent_message_ps, sent_byte_ps=0)
+    transport = TransportCost(local_message_ps=0, sent_message_ps=sent_message_ps, sent_byte_ps=0)
     cost = OperatorCost(message_ps=0, row_ps=row_ps, work_percent=0)
     operators = {"split_join": {"source": cost}}
     measured = Calibrated(base=load_profile(), transport=transport, operators=operators)
