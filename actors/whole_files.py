@@ -168,7 +168,7 @@ class WholeTable:
             thread.shutdown(wait=False)  # it ends when it is done
 
     def close(self) -> None:
-        """Return when the file has appeared; `publish` it where that is to do. Raise likewise."""
+        """Return when the file has appeared; `publish` it before, if need be. Raise likewise."""
         if self._open:
             self.publish()
             assert self._published is not None

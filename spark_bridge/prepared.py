@@ -26,7 +26,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import quote
@@ -160,20 +160,16 @@ def save_summary(stream: PreparedStream, folder: Path, **origin: Any) -> None:
         columns[column.name] = {"type": str(column.type), "join_field": column.name in dtypes}
         if column.name in dtypes:
             columns[column.name]["dtype"] = dtypes[column.name]
+    written = {
+        one.name: getattr(stream, one.name)
+        for one in fields(stream)
+        if one.name not in ("path", "schema", "fingerprint")
+    }
     summary = {
         "format": FORMAT,
-        "name": stream.name,
-        "rows": stream.rows,
-        "rejected": stream.rejected,
-        "rejected_reasons": dict(stream.rejected_reasons),
-        "notes": stream.notes,
-        "time": stream.time,
-        "delays": stream.delays,
+        **written,
         "join_fields": list(dtypes),
-        "codes": dict(stream.codes),
         "schema": columns,
-        "first_ts": stream.first_ts,
-        "last_ts": stream.last_ts,
         **origin,
         "fingerprint": stream.fingerprint,
     }
@@ -210,7 +206,7 @@ class _Summary(BaseModel):
         return {name: str(self.columns[name].dtype) for name in self.join_fields}
 
     @model_validator(mode="after")
-    def _go_together(self) -> Self:
+    def _check_consistent(self) -> Self:
         dtypes = {name: column.dtype for name, column in self.columns.items() if column.dtype}
         coded = [name for name in self.join_fields if dtypes.get(name) == "int64"]
         for name in self.join_fields:
@@ -294,7 +290,7 @@ def arrival_delays(folder: Path) -> tuple[int, int]:
     return int(least), int(most)
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """How many tuples there are, their first and last event time (ns), and repeated times."""
 
     rows: int = 0
@@ -303,7 +299,7 @@ class Span(NamedTuple):
     repeated: int = 0
 
 
-def check_segments(folder: Path) -> Span:
+def check_segments(folder: Path) -> TimeSpan:
     """Read the event times of all segments in *folder*.
 
     Raise :exc:`DataError` as `actors.feed.StreamFile.batches` does.
@@ -315,7 +311,7 @@ def check_segments(folder: Path) -> Span:
         first = first if rows else int(ts[0])
         rows += len(ts)
         latest = ts[-1]
-    return Span(rows, first, int(latest or 0), repeated)
+    return TimeSpan(rows, first, int(latest or 0), repeated)
 
 
 def _check_footers(stream: PreparedStream) -> None:

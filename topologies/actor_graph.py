@@ -57,10 +57,7 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
         ]
 
     def set_loads(self, loads: Mapping[str, float]) -> None:
-        """Say how much actors have to do, of what those of their operator have on average.
-
-        By default each has as much as the others.
-        """
+        """Set the loads of actors, each relative to the average of its operator; by default 1."""
         nx.set_node_attributes(self, loads, "load")
 
     def add_sink(self, *senders: str, gathers: bool = False) -> str:

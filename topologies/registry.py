@@ -59,8 +59,8 @@ RESERVED = frozenset(_RUN_KEYS.split())
 sets the configuration's."""
 
 
-_SAID = ("name", "title", "paper", "exact", "parameters_type")
-"""What a topology has to say of itself."""
+_REQUIRED = ("name", "title", "paper", "exact", "parameters_type")
+"""Attributes that every topology has."""
 
 
 class Registry(Mapping[str, Topology[Any]]):
@@ -85,12 +85,12 @@ class Registry(Mapping[str, Topology[Any]]):
     def check(self, topology: Topology[Any]) -> Topology[Any]:
         """Return *topology* if it can be run.
 
-        Raise :exc:`TopologyError` when it does not say what it is, when another class has its name,
-        when its parameters are no dataclass, or when one of them has the name of a key of a run's
+        Raise :exc:`TopologyError` when it lacks an attribute, when another class has its name, when
+        its parameters are no dataclass, or when one of them has the name of a key of a run's
         configuration.
         """
         kind = type(topology)
-        absent = [key for key in _SAID if not hasattr(topology, key)]
+        absent = [key for key in _REQUIRED if not hasattr(topology, key)]
         if absent:
             raise TopologyError(f"{kind.__module__}.{kind.__name__} lacks {', '.join(absent)}")
         name = topology.name
@@ -150,7 +150,7 @@ def find_topology(topology: Named) -> Topology[Any]:
     what is no topology, and what `Registry.check` raises.
     """
     if not isinstance(topology, str):
-        return TOPOLOGIES.check(_made(topology))
+        return TOPOLOGIES.check(_instance(topology))
     if topology in TOPOLOGIES:
         return TOPOLOGIES[topology]
     raise TopologyError(
@@ -158,7 +158,7 @@ def find_topology(topology: Named) -> Topology[Any]:
     )
 
 
-def _made(topology: Any) -> Topology[Any]:
+def _instance(topology: Any) -> Topology[Any]:
     kind: type = topology if isinstance(topology, type) else type(topology)
     if not issubclass(kind, Topology):
         raise TopologyError(

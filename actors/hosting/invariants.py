@@ -45,8 +45,8 @@ class InvariantError(Exception):
     """Something happened in a run that must not; names the actors and the virtual time."""
 
 
-Channel = tuple[str, bool]
-"""Sender, and whether it carries answers."""
+Origin = tuple[str, bool]
+"""Of messages to an actor: their sender, and whether they are answers."""
 
 
 @dataclass
@@ -56,14 +56,14 @@ class _Part:
     Attributes
     ----------
     on_way
-        Channel to the messages that have not arrived, in their order.
+        Origin to the messages that have not arrived, in their order.
     timers
         Port to the times that its timers are set for.
     promised
-        Channel, type of the payload, what about and which promise, to the last one.
+        Origin, type of the payload, what about and which promise, to the last one.
     """
 
-    on_way: defaultdict[Channel, deque[Any]] = field(default_factory=lambda: defaultdict(deque))
+    on_way: defaultdict[Origin, deque[Any]] = field(default_factory=lambda: defaultdict(deque))
     timers: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     promised: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
@@ -190,7 +190,7 @@ class WatchingHost(InlineHost):
         if not times[due]:
             del times[due]
 
-    def _check_arrival(self, actor: str, channel: Channel, handle: Any, now: int) -> None:
+    def _check_arrival(self, actor: str, channel: Origin, handle: Any, now: int) -> None:
         sender, _ = channel
         if (kept := self._kept.pop(actor, None)) is not None:
             self._stored[actor].on_way[channel].append(kept)
@@ -208,7 +208,7 @@ class WatchingHost(InlineHost):
                 f"{actor} receives a message from {sender} out of order, at {now} ns"
             )
 
-    def _check_promises(self, actor: str, channel: Channel, handle: Any, now: int) -> None:
+    def _check_promises(self, actor: str, channel: Origin, handle: Any, now: int) -> None:
         promised = self._parts[actor].promised
         about = tuple(getattr(handle, name, None) for name in _ABOUT)
         for name in _PROMISES:

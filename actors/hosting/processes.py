@@ -83,8 +83,7 @@ def pack(
     processes
         How many processes to use at the most; with `EACH` every actor has one of its own.
     loads
-        Actor name to how much it has to do, of what the actors of its operator have on average;
-        by default as much.
+        Actor name to its load, relative to the average of its operator; by default 1.
     """
     if processes == EACH:
         return {actor: place for place, actor in enumerate(roles)}

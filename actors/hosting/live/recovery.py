@@ -65,7 +65,7 @@ class SnapshotPart:
     state: np.ndarray
 
 
-class _Sent(Recorder):
+class _DriverRecorder(Recorder):
     """Sends the driver results and trace rows piece by piece."""
 
     def __init__(self, mesh: Mesh, clock: Clock) -> None:
@@ -105,7 +105,7 @@ class RecoveringShard(LiveShard):
         seats: Mapping[str, Seat],
         clock: Clock,
     ) -> None:
-        self._sent = _Sent(mesh, clock)
+        self._sent = _DriverRecorder(mesh, clock)
         super().__init__(mesh, system, seats, clock, self._sent)
         self._others = set(range(mesh.driver)) - {mesh.member}
         self._unmarked: set[int] = set()
