@@ -346,18 +346,15 @@ class Kernel:
 
     def _standstill(self) -> tuple[str, ...]:
         """Return actors that wait for room at each other in a circle, if any."""
-        waits_for = {
-            letter.sender.name: node.name
+        waits_for = nx.DiGraph(
+            (letter.sender.name, node.name)
             for node in self._nodes.values()
             for letter in node.waiting
-        }
-        for start in waits_for:
-            path = [start]
-            while (following := waits_for.get(path[-1])) is not None:
-                if following in path:
-                    return tuple(path[path.index(following) :])
-                path.append(following)
-        return ()
+        )
+        try:
+            return tuple(sender for sender, _ in nx.find_cycle(waits_for))
+        except nx.NetworkXNoCycle:
+            return ()
 
     def _begin(self) -> None:
         for node in self._nodes.values():
