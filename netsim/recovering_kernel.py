@@ -353,13 +353,12 @@ class RecoveringKernel(Kernel):
             began_ns = now // self._interval_ns * self._interval_ns
             self._await(control, began_ns + self._interval_ns, self._take_snapshot)
 
-    def _take_snapshot(self, control: Letter, now: int) -> None:
+    def _take_snapshot(self, control: _Control, now: int) -> None:
         """Begin a snapshot at the sources, unless nothing has changed since the last.
 
         Nor while one is being taken or an actor is down. That nothing has changed ends a run: the
         transport's timeouts outlast the markers that it carried.
         """
-        assert isinstance(control, _Control)
         self._put_off = control
         if self._taking or any(part.down_until_ns > now for part in self._parts):
             return
@@ -436,13 +435,15 @@ class RecoveringKernel(Kernel):
 
     # Crashes.
 
-    def _await(self, control: _Control, at_ns: int, action: Callable[[Letter, int], None]) -> None:
+    def _await(
+        self, control: _Control, at_ns: int, action: Callable[[_Control, int], None]
+    ) -> None:
         """Schedule an event that by itself does not keep a run going."""
 
-        def happen(letter: Letter, now: int) -> None:
+        def happen(control: _Control, now: int) -> None:
             self._idle_controls -= 1
             if not self._finished():
-                action(letter, now)
+                action(control, now)
 
         self._idle_controls += 1
         self._at(at_ns, happen, control)
@@ -457,9 +458,8 @@ class RecoveringKernel(Kernel):
             start_ns, end_ns = crash
             self._await(_Control(node, end_ns), start_ns, self._crash)
 
-    def _crash(self, control: Letter, now: int) -> None:
+    def _crash(self, control: _Control, now: int) -> None:
         """End an actor until the control's end: what it has received and not served is gone."""
-        assert isinstance(control, _Control)
         node = control.receiver
         self._tally["crashes"] += 1
         part = self._parts[node.rank]
@@ -480,7 +480,7 @@ class RecoveringKernel(Kernel):
         for letter in letters:
             self._lose(letter, now)
 
-    def _restart(self, control: Letter, now: int) -> None:
+    def _restart(self, control: _Control, now: int) -> None:
         """Start an actor again; with snapshots all actors, as soon as none is down any more."""
         node = control.receiver
         self._await_crash(node, now)
