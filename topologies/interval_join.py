@@ -163,7 +163,6 @@ class OijPattern(IntervalJoinTopology[OijP]):
         for emitter in emitters:
             graph.connect(emitter, "replicas", *replicas)
         graph.add_sink(*replicas)
-        self.add_feedback(graph, emitters, replicas, p)
         if job.live:
             graph.set_loads(source_loads(job, graph))
             distribution = arguments.get("distribution")
@@ -174,11 +173,6 @@ class OijPattern(IntervalJoinTopology[OijP]):
     @abstractmethod
     def emitter(self, parameters: OijP) -> tuple[type[Emitter], dict[str, Any]]:
         """Return the class of emitters, and their arguments beside those of `add_emitters`."""
-
-    def add_feedback(
-        self, graph: ActorGraph, emitters: list[str], replicas: list[str], parameters: OijP
-    ) -> None:
-        """Add the actors that control emitters, if any."""
 
 
 def add_replicas(
@@ -368,17 +362,12 @@ class HpOij(OijPattern[HpOijParameters]):
             "homes": p.homes,
         }
 
-    def add_feedback(
-        self,
-        graph: ActorGraph,
-        emitters: list[str],
-        replicas: list[str],
-        parameters: HpOijParameters,
-    ) -> None:
-        """Add the master beside the first replica, if emitters are calibrated."""
-        p = parameters
+    def assemble(self, job: Job, parameters: HpOijParameters) -> ActorGraph:
+        """Return Figure 7 for *job*, with the master where emitters are calibrated."""
+        p, graph = parameters, super().assemble(job, parameters)
         if p.splitting is not None:
-            return
+            return graph
+        emitters, replicas = graph.operators["emitter"], graph.operators["oij"]
         master = graph.add(
             "master",
             "master",
@@ -393,6 +382,7 @@ class HpOij(OijPattern[HpOijParameters]):
         for emitter in emitters:
             graph.connect(emitter, "master", master)
         graph.connect(master, FEEDBACK, *emitters)
+        return graph
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
