@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache, lru_cache, partial
 from itertools import compress
 from math import ceil
 from typing import Literal, NamedTuple
@@ -138,14 +139,14 @@ Fault = LinkFault | ActorFault
 class FaultSpans:
     """The spans of virtual time in which one fault is there; they do not overlap."""
 
-    __slots__ = ("_drawn", "_every_ns", "_found", "_found_ns", "_from_ns", "_length_ns", "_seed")
+    __slots__ = ("_every_ns", "_found", "_found_ns", "_from_ns", "_length_ns", "_start_ns")
 
     def __init__(self, fault: Fault, seed: Sequence[int]) -> None:
         self._from_ns = fault.from_ns
         self._length_ns = (FOREVER_NS if fault.to_ns is None else fault.to_ns) - fault.from_ns
         self._every_ns = fault.every_ns
-        self._seed = seed if fault.random else None
-        self._drawn: dict[int, int] = {}
+        drawn = partial(self._drawn_ns, seed)
+        self._start_ns = lru_cache(_DRAWN)(drawn) if fault.random else self._regular_ns
         self._found_ns, self._found = 0, (0, 0)
 
     def at(self, now: int) -> tuple[int, int]:
@@ -178,19 +179,16 @@ class FaultSpans:
             yield start_ns, stop_ns
             start_ns, stop_ns = self.at(stop_ns)
 
-    def _start_ns(self, number: int) -> int:
+    def _regular_ns(self, number: int) -> int:
+        """Return the start of a span that comes back, by its number."""
         assert self._every_ns is not None
-        start_ns = self._from_ns + number * self._every_ns
-        if self._seed is None:
-            return start_ns
-        later_ns = self._drawn.get(number)
-        if later_ns is None:
-            rng = np.random.default_rng([*self._seed, number])
-            later_ns = int(rng.integers(self._every_ns - self._length_ns + 1))
-            if len(self._drawn) == _DRAWN:
-                self._drawn.clear()
-            self._drawn[number] = later_ns
-        return start_ns + later_ns
+        return self._from_ns + number * self._every_ns
+
+    def _drawn_ns(self, seed: Sequence[int], number: int) -> int:
+        """Return the start of one that begins at a random moment of its period."""
+        assert self._every_ns is not None
+        rng = np.random.default_rng([*seed, number])
+        return self._regular_ns(number) + int(rng.integers(self._every_ns - self._length_ns + 1))
 
 
 class LinkState(NamedTuple):
@@ -227,18 +225,13 @@ class LinkFaults:
     """The faults of a link in one direction; where several meet, they add up."""
 
     def __init__(self, rows: Sequence[tuple[LinkFault, FaultSpans]]) -> None:
-        self._faults = [fault for fault, _ in rows]
+        faults = [fault for fault, _ in rows]
         self._spans = [spans for _, spans in rows]
-        self._states: dict[tuple[bool, ...], LinkState] = {}
-        """What is wrong, by which of the faults are there."""
+        self._state = cache(lambda *there: _together(compress(faults, there)))
 
     def at(self, now: int) -> LinkState:
         """Return what is wrong at a time."""
-        there = tuple([spans.at(now)[0] <= now for spans in self._spans])
-        state = self._states.get(there)
-        if state is None:
-            state = self._states[there] = _together(compress(self._faults, there))
-        return state
+        return self._state(*[spans.at(now)[0] <= now for spans in self._spans])
 
 
 def _together(faults: Iterable[LinkFault]) -> LinkState:
