@@ -23,12 +23,11 @@ sent, and no more is asked of channels.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from actors.hosting.inline import InlineHost
-from actors.protocol import FEEDBACK, START, TIMER, ActorSpec, Reply, Wiring
+from actors.protocol import FEEDBACK, START, TIMER, Reply
 from actors.results import Late
 
 _PROMISES = ("watermark", "horizon")
@@ -90,21 +89,14 @@ class WatchingHost(InlineHost):
         Whether messages may be lost, doubled and overtaken.
     skewed
         Whether actors' clocks may differ from virtual time.
-    specs, wiring, seed, options
+    system, options
         Those of `InlineHost`.
     """
 
     def __init__(
-        self,
-        specs: Mapping[str, ActorSpec],
-        wiring: Wiring,
-        seed: int,
-        *,
-        lossy: bool = False,
-        skewed: bool = False,
-        **options: Any,
+        self, *system: Any, lossy: bool = False, skewed: bool = False, **options: Any
     ) -> None:
-        super().__init__(specs, wiring, seed, **options)
+        super().__init__(*system, **options)
         self._lossy, self._skewed = lossy, skewed
         self._now: defaultdict[str, int] = defaultdict(int)
         self._parts: defaultdict[str, _Part] = defaultdict(_Part)
