@@ -359,8 +359,7 @@ class Disorder:
         # Delays end at the end of time rather than wrap round it.
         room = np.uint64(2**63 - 1) - batch.ts.astype(np.uint64)
         room = np.where(batch.ts < 0, np.uint64(2**63 - 1), room)
-        due: np.ndarray = batch.ts + np.minimum(delay.astype(np.uint64), room).astype(np.int64)
-        return due
+        return batch.ts + np.minimum(delay.astype(np.uint64), room).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,8 +47,7 @@ class Places:
 
     def at(self, pe: int) -> np.ndarray:
         """Return which of the tuples go to *pe*, as a mask."""
-        here: np.ndarray = self.group == self.group_of[pe]
-        return here
+        return self.group == self.group_of[pe]
 
     @property
     def everywhere(self) -> bool:

@@ -576,7 +576,7 @@ class Kernel:
         if node.only_emits:
             reply = _NO_REPLY
         else:
-            reply, letter.reply = cast(Reply, letter.reply), None
+            reply, letter.reply = letter.reply or _NO_REPLY, None
         if reply.emitted:
             self._collect(reply.emitted)
         for sent in reply.sends:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product, repeat
-from typing import cast
 
 import networkx as nx
 import numpy as np
@@ -168,9 +167,9 @@ def link_between(network: nx.Graph, a: str, b: str) -> Link | None:
             raise NetworkError(f"there is no site {site!r} in this network")
     neighbours = network.adj[a]
     if b in neighbours:
-        return cast(Link, neighbours[b]["link"])
+        return neighbours[b]["link"]
     if is_full_mesh(network):
-        return cast(Link, network.graph["link"])
+        return network.graph["link"]
     return _link_along_path(network, a, b)
 
 

@@ -15,7 +15,7 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from joins.errors import suggest
 from topologies.topology import Topology, TopologyError
@@ -166,12 +166,11 @@ def _instance(topology: Any) -> Topology[Any]:
             "joinsim.Topology"
         )
     if topology is not kind:
-        return cast(Topology[Any], topology)
+        return topology
     try:
-        made: Topology[Any] = kind()
+        return kind()
     except TypeError as error:  # it is abstract, or wants arguments
         raise TopologyError(f"{kind.__module__}.{kind.__name__}: {error}") from error
-    return made
 
 
 def find_topologies(topologies: Named | Iterable[Named]) -> list[Topology[Any]]:

@@ -109,8 +109,7 @@ class ProcessHost:
 
     def snapshot(self, actor: str) -> bytes:
         """Return the state of *actor* after all messages submitted to it."""
-        state: bytes = self._call(self._homes[actor], "snapshot", actor).tobytes()
-        return state
+        return self._call(self._homes[actor], "snapshot", actor).tobytes()
 
     def restore(self, actor: str, state: bytes | None) -> None:
         """Replace *actor* by a new one in *state*; None: in its first state."""

@@ -212,8 +212,7 @@ class RayProcesses:
         while True:
             self._head.look()
             try:
-                results: list[Any] = ray.get(calls, timeout=_LOOK_S)
-                return results
+                return ray.get(calls, timeout=_LOOK_S)
             except GetTimeoutError:
                 if time.monotonic() > until:
                     raise
@@ -249,8 +248,7 @@ class RayProcesses:
             if self.mesh.waiting:
                 self.receive()  # raises: before they serve, they only send that they are gone
         try:
-            results: list[Any] = ray.get(calls)
-            return results
+            return ray.get(calls)
         except RayTaskError as error:
             raise _cause(error) from None
         except RayError as error:

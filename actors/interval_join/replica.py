@@ -232,8 +232,7 @@ class Replica(Actor):
             return np.zeros(len(tuples.data), np.bool_)
         if len(among) == 1:
             return np.ones(len(tuples.data), np.bool_)
-        own: np.ndarray = partition(tuples.data.batch.id, len(among)) == among.index(self._replica)
-        return own
+        return partition(tuples.data.batch.id, len(among)) == among.index(self._replica)
 
     def _report_collector(self, context: Context) -> None:
         collector = self._collector

@@ -76,8 +76,7 @@ class JoinAttribute(ABC):
     @property
     def has(self) -> np.ndarray:
         """Which streams have the attribute, bool."""
-        has: np.ndarray = self.distinct > 0
-        return has
+        return self.distinct > 0
 
     @abstractmethod
     def selectivity(self, done: np.ndarray) -> np.ndarray:
@@ -97,8 +96,7 @@ class JoinAttribute(ABC):
 
     def shared(self, done: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Return whether both of two outputs have the attribute, (outputs, others)."""
-        shared: np.ndarray = (done & self.has).any(axis=1)[:, None] & (other & self.has).any(axis=1)
-        return shared
+        return (done & self.has).any(axis=1)[:, None] & (other & self.has).any(axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +107,7 @@ class NestedAttribute(JoinAttribute):
         """Return the chance that all are the same one of the fewest values."""
         member = done & self.has
         each = np.where(member, 1 / np.maximum(self.distinct, 1), 1).prod(axis=1)
-        selectivity: np.ndarray = self.values(done) * each
-        return selectivity
+        return self.values(done) * each
 
     def values(self, done: np.ndarray) -> np.ndarray:
         """Return the fewest values of any stream."""
@@ -166,8 +163,7 @@ class MeasuredAttribute(JoinAttribute):
         member = done & self.has
         alone = np.where(member, self.distinct, 0).sum(axis=1)
         common = (self._products(done) > 0).sum(axis=1)
-        values: np.ndarray = np.maximum(np.where(member.sum(axis=1) > 1, common, alone), 1.0)
-        return values
+        return np.maximum(np.where(member.sum(axis=1) > 1, common, alone), 1.0)
 
     def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the frequencies of the values that both have, added up on either side."""
