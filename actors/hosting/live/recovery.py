@@ -98,6 +98,8 @@ class _DriverRecorder(Recorder):
 class RecoveringShard(LiveShard):
     """A live shard that takes part in snapshots, and can begin from one; parameters as for that."""
 
+    _recorder: _DriverRecorder
+
     def __init__(
         self,
         mesh: Mesh,
@@ -105,8 +107,7 @@ class RecoveringShard(LiveShard):
         seats: Mapping[str, Seat],
         clock: Clock,
     ) -> None:
-        self._sent = _DriverRecorder(mesh, clock)
-        super().__init__(mesh, system, seats, clock, self._sent)
+        super().__init__(mesh, system, seats, clock, _DriverRecorder(mesh, clock))
         self._others = set(range(mesh.driver)) - {mesh.member}
         self._unmarked: set[int] = set()
         """Processes whose marker has not come: what they send is under way in the snapshot."""
@@ -119,7 +120,7 @@ class RecoveringShard(LiveShard):
         seats, outlets, endings, self._timers, self._timers_set, self._measured = from_bytes(
             state.data
         )
-        self._sent.epoch = part.snapshot
+        self._recorder.epoch = part.snapshot
         for name, seat in self._seats.items():
             seat.restore(seats[name])
             self._queue_turn(seat)
@@ -131,7 +132,7 @@ class RecoveringShard(LiveShard):
     def run(self) -> Measured:
         """As `LiveShard.run`; afterwards the driver has all results and trace rows."""
         measured = super().run()
-        self._sent.flush()
+        self._recorder.flush()
         return measured
 
     def open_bundle(self, process: int, bundle: Bundle | int) -> None:
@@ -144,7 +145,7 @@ class RecoveringShard(LiveShard):
         super().open_bundle(process, bundle)
 
     def _receive_marker(self, process: int, snapshot: int) -> None:
-        if snapshot > self._sent.epoch:
+        if snapshot > self._recorder.epoch:
             self._cut(snapshot)
         self._unmarked.discard(process)
         if self._state is not None and not self._unmarked:
@@ -155,8 +156,8 @@ class RecoveringShard(LiveShard):
     def _cut(self, snapshot: int) -> None:
         """Keep the present state, and begin a new epoch: what was sent so far belongs before it."""
         self._post.send_all()
-        self._sent.flush()
-        self._sent.epoch = snapshot
+        self._recorder.flush()
+        self._recorder.epoch = snapshot
         seats = {name: seat.snapshot() for name, seat in self._seats.items()}
         endings, timers = self._endings.snapshot(), (self._timers, self._timers_set)
         self._state = to_array([seats, self._outlets, endings, *timers, self._measured])
