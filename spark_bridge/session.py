@@ -207,10 +207,7 @@ def _conf(options: SessionOptions, folder: Path) -> Any:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    conf = SparkConf()
-    for name, value in settings.items():
-        conf.set(name, value)
-    return conf
+    return SparkConf().setAll(list(settings.items()))
 
 
 def _java_options(options: SessionOptions) -> list[str]:
