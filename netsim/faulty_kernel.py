@@ -213,12 +213,11 @@ class FaultyKernel(Kernel):
             super()._transmit(letter, now)
             return
         frame = _Frame(connection.priority, connection, connection.there, letter)
-        if not self._reliable:
+        if self._reliable:
+            frame.number = connection.sending.next
+            self._emit_numbered(frame, letter, now)
+        else:
             self._emit(frame, letter.nbytes, now)
-            letter.left_ns = frame.left_ns - frame.tx_ns
-            return
-        frame.number = connection.sending.next
-        self._emit_numbered(frame, letter, now)
         letter.left_ns = frame.left_ns - frame.tx_ns
 
     def _emit_numbered(self, frame: _Frame, letter: Letter, now: int) -> None:
