@@ -206,12 +206,13 @@ class Semijoin(Topology[SemijoinParameters]):
             return parameters
         plan = plan_of(job.query, parameters)
         full = with_tuple_bytes(job, parameters.tuple_bytes)
+        measuring, samples = _measuring(full, network, parameters), read_samples(full)
         budget = Budget(
             bytes_ps=parameters.byte_budget,
             plan=plan,
-            measuring=_measuring(full, network, parameters),
-            samples=read_samples(full),
-            statistics=self.statistics(job, parameters, network),
+            measuring=measuring,
+            samples=samples,
+            statistics=measuring.statistics(samples, feeding_tps=job.feeding.rate_tps),
             replanning=replanning_of(full, plan, parameters),
         )
         return replace(parameters, kept=budget.choose_sample())
@@ -241,7 +242,7 @@ class Semijoin(Topology[SemijoinParameters]):
         approximation = self.approximation(query, parameters)
         plan = plan_of(query, parameters)
         replanning = replanning_of(job, plan, parameters)
-        steps = plan_steps(query, plan, [file.schema for file in job.files], parameters.delta)
+        steps = plan_steps(query, plan, job.schemas, parameters.delta)
         site: type[Site] = Site
         of_plan: dict[str, Any] = {"steps": steps.steps, "outputs": steps.outputs}
         if replanning:

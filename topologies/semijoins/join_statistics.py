@@ -347,7 +347,7 @@ class Measuring:
         latency_s, bandwidth_bps = link_matrices(network, job.query.streams)
         return cls(
             query=job.query,
-            schemas=tuple(file.schema for file in job.files),
+            schemas=job.schemas,
             setting=Setting(
                 latency_s=latency_s,
                 bandwidth_bps=bandwidth_bps,
