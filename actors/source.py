@@ -230,10 +230,8 @@ class Source(TakesArrivals):
             context.send("out", self._payload(arrivals, context.now, last=last))
 
     def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> Payload:
-        born_ns = []
-        for seq in arrivals.seq:
-            born_ns.append(birth_ns(seq, self._feeding.rate_tps, now))
-        return Fed(arrivals, tuple(born_ns), last=last)
+        rate = self._feeding.rate_tps
+        return Fed(arrivals, tuple(birth_ns(seq, rate, now) for seq in arrivals.seq), last=last)
 
     def _due_ns(self, arrivals: Arrivals, now: int) -> int:
         last = np.array([arrivals.span[1]])
