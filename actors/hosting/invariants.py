@@ -69,7 +69,7 @@ class _Part:
     def copy(self) -> _Part:
         """Return one that does not change with this one."""
         part = _Part(promised=dict(self.promised))
-        part.on_way.update((channel, deque(sent)) for channel, sent in self.on_way.items())
+        part.on_way.update((origin, deque(sent)) for origin, sent in self.on_way.items())
         part.timers.update((port, Counter(times)) for port, times in self.timers.items())
         return part
 
@@ -115,10 +115,10 @@ class WatchingHost(InlineHost):
         if port.startswith(TIMER):
             self._check_timer(actor, port, now)
         elif port != START:
-            channel = sender, port == FEEDBACK
-            self._check_arrival(actor, channel, handle, now)
+            origin = sender, port == FEEDBACK
+            self._check_arrival(actor, origin, handle, now)
             if not self._lossy:
-                self._check_promises(actor, channel, handle, now)
+                self._check_promises(actor, origin, handle, now)
         reply = super().submit(ticket, actor, sender, port, handle, now)
         for sent in reply.sends:
             for receiver in sent.receivers:
@@ -182,11 +182,11 @@ class WatchingHost(InlineHost):
         if not times[due]:
             del times[due]
 
-    def _check_arrival(self, actor: str, channel: Origin, handle: Any, now: int) -> None:
-        sender, _ = channel
+    def _check_arrival(self, actor: str, origin: Origin, handle: Any, now: int) -> None:
+        sender, _ = origin
         if (kept := self._kept.pop(actor, None)) is not None:
-            self._stored[actor].on_way[channel].append(kept)
-        on_way = self._parts[actor].on_way[channel]
+            self._stored[actor].on_way[origin].append(kept)
+        on_way = self._parts[actor].on_way[origin]
         if self._lossy:
             if not any(sent is handle for sent in on_way):
                 raise InvariantError(f"{actor} receives, at {now} ns, what {sender} never sent")
@@ -200,20 +200,20 @@ class WatchingHost(InlineHost):
                 f"{actor} receives a message from {sender} out of order, at {now} ns"
             )
 
-    def _check_promises(self, actor: str, channel: Origin, handle: Any, now: int) -> None:
+    def _check_promises(self, actor: str, origin: Origin, handle: Any, now: int) -> None:
         promised = self._parts[actor].promised
         about = tuple(getattr(handle, name, None) for name in _ABOUT)
         for name in _PROMISES:
             promise = getattr(handle, name, None)
             if promise is None or hasattr(handle, _EMITTERS) or isinstance(handle, Late):
                 continue
-            key = (channel, type(handle), about, name)
+            key = (origin, type(handle), about, name)
             before = promised.setdefault(key, promise)
             ends = promise if isinstance(promise, tuple) else (promise,)
             ends_before = before if isinstance(before, tuple) else (before,)
             if any(end < earlier for end, earlier in zip(ends, ends_before, strict=True)):
                 raise InvariantError(
-                    f"the {name} from {channel[0]} to {actor} goes back from {before} to "
+                    f"the {name} from {origin[0]} to {actor} goes back from {before} to "
                     f"{promise}, at {now} ns"
                 )
             promised[key] = promise
