@@ -26,13 +26,17 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numba import njit, types
+from numba.core import ir
 from numba.core.caching import (
     Cache,
     CompileResultCacheImpl,
     IndexDataCacheFile,
     _CacheLocator,
 )
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.runtime import rtsys
+from numba.core.typed_passes import NopythonTypeInference
 from numba.extending import intrinsic, register_jitable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -49,13 +53,58 @@ _OURS = Path(__file__).resolve().parents[2]
 _INSTALLED = ("site-packages", "dist-packages")
 
 
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _UnsignedIndices(FunctionPass):  # type: ignore[misc]
+    """Declares every index of an array unsigned, after numba has inferred its type."""
+
+    _name = "unsigned_indices"
+
+    def __init__(self) -> None:  # numba's own is abstract
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        for place, signature in list(state.calltypes.items()):
+            if isinstance(place, ir.SetItem) or getattr(place, "op", None) == "getitem":
+                array, index, *value = signature.args
+                if isinstance(array, types.Array):
+                    del state.calltypes[place]  # it takes no key twice
+                    arguments = (array, _unsigned(index), *value)
+                    state.calltypes[place] = signature.replace(args=arguments)
+        return True
+
+
+def _unsigned(index: Any) -> Any:
+    if isinstance(index, types.BaseTuple):
+        return types.Tuple([_unsigned(kind) for kind in index])
+    return types.uintp if isinstance(index, types.Integer) else index
+
+
+class _KernelCompiler(CompilerBase):  # type: ignore[misc]
+    """numba's compiler, with unsigned indices."""
+
+    def define_pipelines(self) -> list[Any]:
+        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline.add_pass_after(_UnsignedIndices, NopythonTypeInference)
+        pipeline.finalize()
+        return [pipeline]
+
+
+KERNEL: Any = {"nogil": True, "_nrt": False, "pipeline_class": _KernelCompiler}
+"""numba's options for a kernel and for what it inlines.
+
+With ``_nrt`` numba counts a reference to every array at every call, atomically; with the many
+arrays of a tree that made it three times as slow. A signed index is tested at every use, because a
+negative one counts from the end; that took a fifth of a tree's time.
+"""
+
+
 def kernel(function: F) -> F:
     """Compile a function of arrays that allocates none: its callers own them all.
 
-    Without ``_nrt=False`` numba counts a reference to every array at every call, atomically; with
-    the many arrays of a tree that made it three times as slow.
+    An index of an array is never negative: it would be far outside. Run the tests with
+    ``NUMBA_BOUNDSCHECK=1``, and `CACHE_VARIABLE` naming an empty folder, to find one that is.
     """
-    return _compiled(function, nogil=True, _nrt=False)
+    return _compiled(function, **KERNEL)
 
 
 def read_only(column: np.ndarray) -> np.ndarray:
@@ -76,7 +125,7 @@ def inlined(function: F) -> F:
     over tuples that costs several times what a short function does. Python still has the plain
     function: machine code that only Python would call took a fifth of all compiling.
     """
-    return cast(F, register_jitable(nogil=True, _nrt=False, forceinline=True)(function))
+    return cast(F, register_jitable(forceinline=True, **KERNEL)(function))
 
 
 def part_of(function: F) -> F:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from numba.extending import overload
 
-from joins.machine.compiling import inlined
+from joins.machine.compiling import KERNEL, inlined
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,7 +27,6 @@ DONE, MAINTAIN, NO_ROOM, NO_OUTPUT = range(4)
 """All rows are done; the row's side must be maintained; its index or window has no room; the list
 has no room for the row's matches, of which nothing is left."""
 
-_OPTIONS: Any = {"nogil": True, "_nrt": False, "forceinline": True}
 _implementations: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
 
 
@@ -41,7 +40,7 @@ def step(function: F) -> F:
                 return implementations[base]
         return None
 
-    overload(function, jit_options=_OPTIONS, strict=False)(choose)
+    overload(function, jit_options={**KERNEL, "forceinline": True}, strict=False)(choose)
     return function
 
 

@@ -201,8 +201,8 @@ def _scale(forest: Forest, slot: int, node: int) -> tuple[int, int]:
     """
     levels = forest.run_levels[slot]
     below, greatest = LEAST, GREATEST
-    above = forest.level_starts[slot, levels - 2] + node
     if levels > 1:
+        above = forest.level_starts[slot, levels - 2] + node
         greatest = forest.run_inner[slot, above]
         if node > 0:
             below = forest.run_inner[slot, above - 1]
