@@ -55,6 +55,12 @@ def writing(path: Path) -> Iterator[None]:
         raise output_error(error, path) from None
 
 
+def check_folder(path: Path) -> None:
+    """Raise :exc:`OutputError` where the folder that *path* is to be in does not exist."""
+    with writing(path):
+        os.stat(f"{path.parent}/.")  # the dot is refused of a file
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield where to write, in a block that does nothing else; at its end that replaces *path*.

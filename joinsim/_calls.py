@@ -280,7 +280,7 @@ def sweep(
     seeds: PositiveInt = 1,
     measures: Sequence[str] = (),
     find: str | None = None,
-    scale: str = "laptop",
+    scale: str | None = None,
     time: str | Mapping[str, str] | None = None,
     arrival: str | Mapping[str, str] | None = None,
     rows: PositiveInt | None = None,
@@ -311,7 +311,7 @@ def sweep(
         ``"sustainable"``: find at each point the highest rate at which queues do not grow, see
         `scenarios.measures.is_sustained`.
     scale
-        Of a scenario.
+        Of a scenario; by default ``laptop``.
     time, arrival
         As for `run`, of a query.
     rows, bind
@@ -369,7 +369,7 @@ def advise(
     budget_s: NonNegativeFloat = 60.0,
     seeds: PositiveInt = 3,
     prices: Mapping[str, NonNegativeFloat] | None = None,
-    scale: str = "laptop",
+    scale: str | None = None,
     time: str | Mapping[str, str] | None = None,
     arrival: str | Mapping[str, str] | None = None,
     rows: PositiveInt | None = None,
@@ -412,7 +412,7 @@ def advise(
     prices
         ``core_hour``, ``machine_hour``, ``gigabyte`` (that crosses the network), in one currency.
     scale
-        Of a scenario.
+        Of a scenario; by default ``laptop``.
     time, arrival
         As for `run`, of a query.
     rows, bind
@@ -565,7 +565,7 @@ def resume(
 
 
 def _make_scenario(
-    what: str, streams: Mapping[str, Any] | None, scale: str, **how: Any
+    what: str, streams: Mapping[str, Any] | None, scale: str | None, **how: Any
 ) -> Scenario:
     """Return the scenario called *what*; with *streams*, that of the query *what* over them.
 
@@ -573,6 +573,8 @@ def _make_scenario(
     """
     given = {key: value for key, value in how.items() if value is not None}
     if streams is not None:
+        if scale is not None:
+            raise ConfigError("scale: a scenario has scales; rows= takes fewer tuples of data")
         return of_query(what, streams, None, **given)
     for key in ("time", "arrival"):
         if key in given:
@@ -581,7 +583,7 @@ def _make_scenario(
                 f"in streams.0.{key}"
             )
     bound = {f"bind.{name}": value for name, value in given.pop("bind", {}).items()}
-    return Scenario(what, scale=scale, settings=given | bound)
+    return Scenario(what, scale=scale or "laptop", settings=given | bound)
 
 
 def of_query(

@@ -347,7 +347,7 @@ class _Unordered:
 
     def _times(self, name: str, what: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         values, invalid = self._number(name)
-        if values.dtype != np.int64:
+        if values.dtype != np.int64 or pa.types.is_boolean(self.table[name].type):
             raise DataError(
                 f"stream {self.name!r}: the {what} {name!r} is of type {self.table[name].type}; "
                 "give timestamps, dates, texts of them or whole nanoseconds"

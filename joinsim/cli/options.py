@@ -191,9 +191,11 @@ def scenario_of(
     Raise :exc:`ConfigError` naming an option that is missing, wrong or too many.
     """
     if options.figure is not None:
+        from actors.whole_files import check_folder
         from scenarios.report.picture import check_suffix
 
         check_suffix(options.figure)  # before anything runs
+        check_folder(options.figure)
     from joinsim import ConfigError
     from joinsim._scenario import Scenario
 

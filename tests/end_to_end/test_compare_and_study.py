@@ -109,10 +109,21 @@ def test_a_study_runs_its_points_judges_its_claims_and_a_point_repeats_alone(
     assert "joinsim report seed-1 seed-2 --out both.html" in (tmp_path / "both.html").read_text()
 
 
-def test_a_figure_of_another_suffix_is_refused_before_anything_runs(joinsim: Command) -> None:
-    said = joinsim("run", "oij-w1", "--figure", "figure.jpg")
+@pytest.mark.parametrize(
+    ("figure", "problem"),
+    [
+        ("figure.jpg", "figure.jpg: the file's name must end in .pdf, .svg, .png"),
+        ("mine.toml/figure.svg", "cannot write to mine.toml/figure.svg: Not a directory"),
+        ("absent/figure.svg", "cannot write to absent/figure.svg: No such file"),
+    ],
+)
+def test_a_figure_that_cannot_be_written_is_refused_before_anything_runs(
+    figure: str, problem: str, joinsim: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.toml").touch()
+    said = joinsim("run", "oij-w1", "--figure", figure)
     assert (said.code, said.out) == (3, "")
-    assert "figure.jpg: the file's name must end in .pdf, .svg, .png" in said.err
+    assert problem in said.err
 
 
 def test_a_sweep_has_an_interval_for_each_point(

@@ -311,6 +311,17 @@ def test_a_column_of_texts_that_are_no_times_is_refused_with_one_of_them(text: s
         js.run(EQUAL, streams)
 
 
+def test_booleans_are_no_event_times() -> None:
+    streams = {"R": {"ts": [True, False], "k": [1, 2]}, "S": {"k": [1]}}
+    with pytest.raises(js.DataError, match="event time 'ts' is of type bool; give timestamps"):
+        js.run(EQUAL, streams)
+
+
+def test_only_a_scenario_has_scales() -> None:
+    with pytest.raises(js.ConfigError, match="a scenario has scales; rows= takes fewer tuples"):
+        js.advise(EQUAL, {"R": {"k": [1]}, "S": {"k": [1]}}, scale="smoke")
+
+
 @pytest.mark.parametrize("table", [dict, pd.DataFrame])
 def test_a_number_that_int64_cannot_hold_is_refused(table: Callable[..., Any]) -> None:
     streams = {"R": table({"x": [2**70, 1], "y": [1, 2]}), "S": {"x": [1], "y": [1]}}

@@ -306,8 +306,7 @@ def measured_statistics(
         return statistics
     left = kept_samples(samples, kept)
     for name, sample in zip(job.query.streams, left, strict=True):
-        if len(sample) < 2:
-            raise TopologyError(f"stream {name}: {len(sample)} tuples kept are too few to measure")
+        _check_measurable(name, len(sample), "keeps")
     return measuring.thinned(statistics, samples, left)
 
 
@@ -418,9 +417,15 @@ def _read_sample(file: StreamData) -> Batch:
         rows += len(batch)
         if rows >= _SAMPLE_ROWS:
             break
-    if rows < 2:
-        raise TopologyError(f"stream {file.schema.stream}: {rows} tuples are too few to measure")
+    _check_measurable(file.schema.stream, rows, "has")
     return Batch.concat(taken)
+
+
+def _check_measurable(stream: str, tuples: int, has: str) -> None:
+    if tuples < 2:
+        raise TopologyError(
+            f"stream {stream}: measuring it takes at least 2 tuples; it {has} {tuples}"
+        )
 
 
 def kept_samples(samples: Sequence[Batch], kept: Sequence[TupleSample]) -> list[Batch]:

@@ -79,5 +79,7 @@ def test_a_sliding_window_is_half_a_slide_shorter_on_average(tmp_path: Path) -> 
 
 
 def test_a_stream_of_one_tuple_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TopologyError, match="stream A: 1 tuples are too few"):
+    with pytest.raises(
+        TopologyError, match="stream A: measuring it takes at least 2 tuples; it has 1"
+    ):
         measured(job(tmp_path, rows=1))
