@@ -132,9 +132,9 @@ def _read_rows(
         # or has none, would take longer than all the rest.
         count = 0
         for word in range(rows.shape[1]):
-            filled[np.uint64(count)] = word
+            filled[count] = word
             count += rows[row, word] != 0
-        for i in range(np.uint64(count)):
+        for i in range(count):
             word = filled[i]
             left = rows[row, word]
             while left != 0:

@@ -68,7 +68,7 @@ def sort_rows(
     if n == 0:
         return
     least = greatest = keys[0]
-    for i in range(np.uint64(n)):
+    for i in range(n):
         least, greatest = min(least, keys[i]), max(greatest, keys[i])
         words[i] = i
     span = np.uint64(greatest) - np.uint64(least)
@@ -79,7 +79,7 @@ def sort_rows(
             bits += 1
         if bits == 0:
             break
-        for i in range(np.uint64(n)):
+        for i in range(n):
             row = words[i] & _ROW
             offset = np.uint64(keys[row]) - np.uint64(least)
             words[i] = offset >> below << np.uint64(_HALF) | row
@@ -90,7 +90,7 @@ def sort_rows(
             words, spare = spare, words
         counters[MOVES] += n * passes
     is_whole = span >> np.uint64(_HALF) == 0
-    for i in range(np.uint64(n)):
+    for i in range(n):
         row = words[i] & _ROW
         rows[i] = row
         # What was sorted by is at hand, the key itself anywhere.
@@ -109,15 +109,15 @@ def _pass(
     """Move the words into the order of the digit of *bits* bits from bit *shift* on."""
     mask, by = np.uint64((1 << bits) - 1), np.uint64(shift)
     digits[: 1 << bits] = 0
-    for i in range(np.uint64(n)):
+    for i in range(n):
         digits[(words[i] >> by) & mask] += 1
     begin = 0
-    for value in range(np.uint64(1 << bits)):
+    for value in range(1 << bits):
         count = digits[value]
         digits[value] = begin
         begin += count
-    for i in range(np.uint64(n)):
+    for i in range(n):
         digit = (words[i] >> by) & mask
-        to = np.uint64(digits[digit])
+        to = digits[digit]
         digits[digit] += 1
         moved[to] = words[i]

@@ -171,10 +171,10 @@ def is_before(key: int, position: int, other_key: int, other_position: int) -> b
 @kernel
 def count_before(pages: Pages, node: int, key: int, position: int) -> int:
     """Return how many entries of a base node come before (key, position)."""
-    row, nodes = np.uint64(node), pages.nodes
+    nodes = pages.nodes
     size, at = nodes[node, SIZE], 0
-    for i in range(np.uint64(ENTRIES), np.uint64(ENTRIES + size)):
-        at += nodes[row, i] < key
+    for i in range(ENTRIES, ENTRIES + size):
+        at += nodes[node, i] < key
     positions = ENTRIES + room_of(pages)
     while at < size and nodes[node, ENTRIES + at] == key and nodes[node, positions + at] < position:
         at += 1

@@ -716,15 +716,15 @@ def _list_matches(
     ranges: _Ranges, codes: np.ndarray, conditions: Ranges, order: np.ndarray, listed: np.ndarray
 ) -> None:
     """Fill *listed*, which has room for all, with the ids of the matches, range by range."""
-    at = np.uint64(0)
+    at = 0
     for r in range(len(ranges.of)):
-        begin, end = np.uint64(ranges.begin[r]), np.uint64(ranges.end[r])
+        begin, end = ranges.begin[r], ranges.end[r]
         if not len(codes):
             for i in range(end - begin):
                 listed[at + i] = ranges.id[begin + i]
             at += end - begin
             continue
-        for x in range(ranges.begin[r], ranges.end[r]):
+        for x in range(begin, end):
             if _satisfies(ranges, r, x, codes, conditions, order):
                 listed[at] = ranges.id[x]
-                at += np.uint64(1)
+                at += 1

@@ -122,19 +122,17 @@ def _number_keys(
     key: np.ndarray, table: np.ndarray, keys: np.ndarray, sizes: np.ndarray, group: np.ndarray
 ) -> int:
     """Give each key a number, by open addressing in *table*, and return how many there are."""
-    # Unsigned, since numba lets signed places count from the end, at the price of a test each.
-    mask, one = np.uint64(len(table) - 1), np.uint32(1)
-    count = 0
+    mask, count = len(table) - 1, 0
     for i in range(len(key)):
-        place = splitmix64(key[i]) & mask
-        while table[place] and keys[table[place] - one] != key[i]:
-            place = (place + np.uint64(1)) & mask
+        place = np.int64(splitmix64(key[i]) & np.uint64(mask))
+        while table[place] and keys[table[place] - 1] != key[i]:
+            place = (place + 1) & mask
         if not table[place]:
             keys[count] = key[i]
             sizes[count] = 0
             count += 1
             table[place] = count
-        number = table[place] - one
+        number = table[place] - 1
         group[i] = number
         sizes[number] += 1
     return count
@@ -151,8 +149,8 @@ def _deal_rows(
         groups.ends[g] = begin
         begin += size
     for i in range(len(group)):
-        place = np.uint64(groups.ends[group[i]])
-        groups.ends[group[i]] = place + np.uint64(1)
+        place = groups.ends[group[i]]
+        groups.ends[group[i]] = place + 1
         groups.order[place] = i
         groups.ts[place] = ts[i]
         groups.ids[place] = ids[i]

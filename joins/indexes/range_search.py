@@ -138,9 +138,9 @@ def filter_candidates(
     """
     passed = 0
     # No branch on the outcome: half of them would be guessed wrong, at six times the cost.
-    for i in range(np.uint64(count)):
+    for i in range(count):
         candidate = candidates[i]
-        value = np.int64(candidate if line < 0 else values[line, np.uint64(candidate)])
-        candidates[np.uint64(passed)] = candidate
+        value = np.int64(candidate if line < 0 else values[line, candidate])
+        candidates[passed] = candidate
         passed += int(((within.low <= value) & (value <= within.high)) ^ within.negated)
     return passed

@@ -71,14 +71,14 @@ def merge(run: SortedRun, new: SortedRun, counters: np.ndarray) -> None:
             i -= greater
             to -= greater
         while i >= 0 and keys[0, i] > key:
-            keys[0, np.uint64(to)] = keys[0, np.uint64(i)]
+            keys[0, to] = keys[0, i]
             if has_places:
-                places[0, np.uint64(to)] = places[0, np.uint64(i)]
+                places[0, to] = places[0, i]
             i -= 1
             to -= 1
-        keys[0, np.uint64(to)] = key
+        keys[0, to] = key
         if has_places:
-            places[0, np.uint64(to)] = new.places[0, j]
+            places[0, to] = new.places[0, j]
         to -= 1
     counters[MOVES] += run.size - 1 - i + new.size
     counters[COMPARISONS] += run.size - 1 - i + new.size
@@ -98,7 +98,7 @@ def rebound(keys: np.ndarray, size: int, hint: int, target: int, counters: np.nd
     begin, end = hint, hint
     step = 1
     steps = 0
-    if hint < size and keys[0, np.uint64(hint)] < target:
+    if hint < size and keys[0, hint] < target:
         begin += 1
         while True:
             end = hint + step
@@ -106,7 +106,7 @@ def rebound(keys: np.ndarray, size: int, hint: int, target: int, counters: np.nd
                 end = size
                 break
             steps += 1
-            if keys[0, np.uint64(end)] >= target:
+            if keys[0, end] >= target:
                 break
             begin = end + 1
             step += step
@@ -117,7 +117,7 @@ def rebound(keys: np.ndarray, size: int, hint: int, target: int, counters: np.nd
                 begin = 0
                 break
             steps += 1
-            if keys[0, np.uint64(begin)] < target:
+            if keys[0, begin] < target:
                 begin += 1
                 break
             end = begin
@@ -125,7 +125,7 @@ def rebound(keys: np.ndarray, size: int, hint: int, target: int, counters: np.nd
     while begin < end:
         middle = (begin + end) >> 1
         steps += 1
-        if keys[0, np.uint64(middle)] < target:
+        if keys[0, middle] < target:
             begin = middle + 1
         else:
             end = middle
@@ -159,8 +159,8 @@ def rebound_all(
     for first in range(0, count, _GROUP):
         last = min(first + _GROUP, count)
         between = places[first], places[last] if last < count else last_place
-        for i in range(np.uint64(begin + first), np.uint64(min(begin + last, end - 1))):
-            if targets[i] > targets[i + np.uint64(1)]:
+        for i in range(begin + first, min(begin + last, end - 1)):
+            if targets[i] > targets[i + 1]:
                 between = 0, size
         _halve_all(keys, size, targets, begin, (first, last, 1), between, places, counters)
 
@@ -185,22 +185,22 @@ def _halve_all(
     first, last, step = columns
     place, length = between[0], between[1] - between[0]
     searches = (last - first + step - 1) // step
-    for i in range(np.uint64(first), np.uint64(last), np.uint64(step)):
+    for i in range(first, last, step):
         places[i] = place
     last_lanes = size - LANES
     fewest = LANES if last_lanes >= 0 else 0
     while length > fewest:
         half = (length + 1) >> 1
-        for i in range(np.uint64(first), np.uint64(last), np.uint64(step)):
-            middle = np.uint64(places[i] + half - 1)
-            places[i] += half * np.int64(keys[0, middle] < targets[np.uint64(begin) + i])
+        for i in range(first, last, step):
+            middle = places[i] + half - 1
+            places[i] += half * np.int64(keys[0, middle] < targets[begin + i])
         length -= half
         counters[COMPARISONS] += searches
     if length > 0:
-        for i in range(np.uint64(first), np.uint64(last), np.uint64(step)):
+        for i in range(first, last, step):
             # All keys before the place are less: the lanes may begin there as well.
             lanes = min(places[i], last_lanes)
-            target = nearest_key(keys, targets[np.uint64(begin) + i])
+            target = nearest_key(keys, targets[begin + i])
             places[i] = lanes + lanes_less(keys, 0, lanes, target)
         counters[COMPARISONS] += searches * (LANES // AT_ONCE)
 

@@ -103,12 +103,11 @@ def _scan(
     stretch, and the bits are read.
     """
     low, high = rows.low[row], rows.high[row]
-    s = np.uint64(side)
     for at in range(begin, end, _STRETCH):
-        first, matching = np.uint64(at), np.uint64(0)
-        for i in range(np.uint64(min(_STRETCH, end - at))):
-            key = keys[s, first + i]
-            matching |= np.uint64((key >= low) & (key <= high)) << i
+        matching = np.uint64(0)
+        for i in range(min(_STRETCH, end - at)):
+            key = keys[side, at + i]
+            matching |= np.uint64((key >= low) & (key <= high)) << np.uint64(i)
         while matching != 0:
             add_match(output, row, offset + at + trailing_zeros(matching))
             matching &= matching - np.uint64(1)

@@ -64,7 +64,7 @@ FANOUT = NODE_KEYS + 1
 _ROOT, _KNOWN = 0, -1  # Where a search begins; what stands for a place that needs none.
 
 _WORD_BITS, _WORD_BYTES = 64, 8
-_STRETCHES = np.uint64(4)
+_STRETCHES = 4
 _ROW_WORDS_MAX = 1 << 16  # Words of bit arrays filled at a time, per predicate: half a megabyte.
 
 _EMPTY = -1
@@ -126,10 +126,9 @@ def _cut_level(largest: np.ndarray, nodes: int) -> np.ndarray:
 @kernel
 def child(nodes: CssNodes, level: int, node: int, value: int, after: bool) -> int:
     """Return the node of the next level that a search for *value* comes through."""
-    row = np.uint64(nodes.level[level] + node)
-    passed = 0
+    row, passed = nodes.level[level] + node, 0
     # All separators are compared, without a branch: cheaper than guessing where to stop.
-    for slot in range(np.uint64(NODE_KEYS)):
+    for slot in range(NODE_KEYS):
         key = nodes.inner[row, slot]
         passed += (key < value) | (after & (key == value))
     # Past the last child only when all keys are passed: fillers count as passed too, then.
@@ -141,7 +140,7 @@ def _place_in_leaf(nodes: CssNodes, leaf: int, value: int, after: bool) -> int:
     """Return the first place of a leaf, or behind it, with a key that `_descend` looks for."""
     begin = leaf * NODE_KEYS
     place = begin
-    for i in range(np.uint64(begin), np.uint64(_leaf_end(nodes, leaf))):
+    for i in range(begin, _leaf_end(nodes, leaf)):
         key = nodes.keys[i]
         place += (key < value) | (after & (key == value))
     return place
@@ -305,18 +304,16 @@ def _set_bits(
     whose bit has to be in it first. Stretches apart from each other share fewer, and so are gone
     through by turns.
     """
-    stretch = np.uint64(max(end - begin, 0)) // _STRETCHES
-    for place in range(np.uint64(begin), np.uint64(begin) + stretch):
+    stretch = max(end - begin, 0) // _STRETCHES
+    for place in range(begin, begin + stretch):
         for turn in range(_STRETCHES):
             _set_bit(leaf_id, predicate, place + turn * stretch, rows, row)
-    for place in range(np.uint64(begin) + _STRETCHES * stretch, np.uint64(end)):
+    for place in range(begin + _STRETCHES * stretch, end):
         _set_bit(leaf_id, predicate, place, rows, row)
 
 
 @inlined
-def _set_bit(
-    leaf_id: np.ndarray, predicate: int, place: int | np.uint64, rows: np.ndarray, row: int
-) -> None:
+def _set_bit(leaf_id: np.ndarray, predicate: int, place: int, rows: np.ndarray, row: int) -> None:
     bit = np.uint64(leaf_id[predicate, place])
     rows[row, bit >> WORD_SHIFT] |= FIRST_BIT << (bit & BIT_MASK)
 
@@ -361,10 +358,10 @@ def _first_slot(entry: int, bits: int) -> int:
 def _insert(table: np.ndarray, bits: int, entry: int, counters: np.ndarray) -> int:
     """Insert an id that is not there yet; return its slot."""
     slot = _first_slot(entry, bits)
-    while table[np.uint64(slot)] != _EMPTY:
+    while table[slot] != _EMPTY:
         counters[COMPARISONS] += 1
         slot = (slot + 1) & ((1 << bits) - 1)
-    table[np.uint64(slot)] = entry
+    table[slot] = entry
     counters[INSERTS] += 1
     return slot
 
@@ -373,9 +370,9 @@ def _insert(table: np.ndarray, bits: int, entry: int, counters: np.ndarray) -> i
 def _look_up(table: np.ndarray, bits: int, entry: int, counters: np.ndarray) -> int:
     """Return the slot of an id, or -1."""
     slot = _first_slot(entry, bits)
-    while table[np.uint64(slot)] != _EMPTY:
+    while table[slot] != _EMPTY:
         counters[COMPARISONS] += 1
-        if table[np.uint64(slot)] == entry:
+        if table[slot] == entry:
             return slot
         slot = (slot + 1) & ((1 << bits) - 1)
     counters[COMPARISONS] += 1
@@ -386,9 +383,9 @@ def _look_up(table: np.ndarray, bits: int, entry: int, counters: np.ndarray) -> 
 def _agrees(table: _HashTable, bits: int, entry: int, step: int, counters: np.ndarray) -> bool:
     """Return whether an id satisfied all predicates before number *step*; then it does this one."""
     slot = _look_up(table.entry, bits, entry, counters)
-    if slot < 0 or table.agreed[np.uint64(slot)] != step - 1:
+    if slot < 0 or table.agreed[slot] != step - 1:
         return False
-    table.agreed[np.uint64(slot)] = step
+    table.agreed[slot] = step
     return True
 
 
@@ -420,10 +417,10 @@ def _probe_one(
             counters[BITS] += (table.entry.itemsize << bits) // _WORD_BYTES
         for part in range(2):
             begins, ends = satisfying(stretch, part, n)
-            for place in range(np.uint64(begins), np.uint64(ends)):
+            for place in range(begins, ends):
                 entry = int(leaf_id[predicate, place])
                 if predicates > 1 and step == 0:
-                    table.agreed[np.uint64(_insert(table.entry, bits, entry, counters))] = 0
+                    table.agreed[_insert(table.entry, bits, entry, counters)] = 0
                     continue
                 if step > 0 and not _agrees(table, bits, entry, step, counters):
                     continue
@@ -431,7 +428,7 @@ def _probe_one(
                     position = first + entry
                     total += splitmix64(position)
                     if keep_ids:
-                        buffer.match_id[np.uint64(listed + count)] = position
+                        buffer.match_id[listed + count] = position
                     count += 1
     add_total(buffer, probe, count, total)
 

@@ -164,7 +164,7 @@ def _probe_bits(
         row = min(predicate - 1, 1)
         counters[BITS] += _fill_words(sealed, places, predicate, probe, words, scratch, row)
         if row == 1:
-            for word in range(np.uint64(words[0]), np.uint64(words[1])):
+            for word in range(words[0], words[1]):
                 scratch.bits[0, word] &= scratch.bits[1, word]
             counters[BITS] += span
     counters[BITS] += span
@@ -179,7 +179,7 @@ def _flip(
     to_lead: np.ndarray, other: int, begin: int, end: int, scratch: ProbeScratch, row: int
 ) -> None:
     """Flip the bits of the tuples between two places of another order."""
-    for place in range(np.uint64(begin), np.uint64(end)):
+    for place in range(begin, end):
         bit = np.uint64(to_lead[other, place])
         scratch.bits[row, bit >> WORD_SHIFT] ^= FIRST_BIT << (bit & BIT_MASK)
 
@@ -206,7 +206,7 @@ def _fill_words(
     begin, end = places.begin[predicate, probe], places.end[predicate, probe]
     complement = end - begin > n - (end - begin)
     background = ALL_BITS if complement != places.negated[predicate] else np.uint64(0)
-    for word in range(np.uint64(words[0]), np.uint64(words[1])):
+    for word in range(words[0], words[1]):
         scratch.bits[row, word] = background
     # Flips outside the words in use do no harm: the next probe overwrites a word before reading it.
     if complement:
@@ -238,15 +238,15 @@ def _read_words(
     count, listed = 0, buffer.listed[0]
     keep_ids = len(buffer.match_id) > 0
     for word in range(begin >> 6, (end + _WORD_BITS - 1) >> 6):
-        left = scratch.bits[0, np.uint64(word)] & bits_between(word, begin, end)
+        left = scratch.bits[0, word] & bits_between(word, begin, end)
         while left != 0:
-            place = np.uint64(word * _WORD_BITS + trailing_zeros(left))
+            place = word * _WORD_BITS + trailing_zeros(left)
             left &= left - FIRST_BIT
             position = sealed.position[place]
             if _is_seen(position, window):
                 total += sealed.mixed[place]
                 if keep_ids:
-                    buffer.match_id[np.uint64(listed + count)] = position
+                    buffer.match_id[listed + count] = position
                 count += 1
     add_total(buffer, probe, count, total)
 
@@ -265,8 +265,8 @@ def _probe_shortest(
     """Answer one probe by looking up the tuples of its shortest range."""
     begin, end = places.begin[shortest, probe], places.end[shortest, probe]
     candidate_count = end - begin
-    for i in range(np.uint64(candidate_count)):
-        place = np.uint64(begin) + i
+    for i in range(candidate_count):
+        place = begin + i
         candidates[i] = place if shortest == 0 else sealed.to_lead[shortest - 1, place]
     for predicate in range(len(places.begin)):
         if predicate != shortest:
@@ -279,12 +279,12 @@ def _probe_shortest(
     total = np.uint64(0)
     count, listed = 0, buffer.listed[0]
     keep_ids = len(buffer.match_id) > 0
-    for i in range(np.uint64(candidate_count)):
-        place = np.uint64(candidates[i])
+    for i in range(candidate_count):
+        place = candidates[i]
         position = sealed.position[place]
         if _is_seen(position, window):
             total += sealed.mixed[place]
             if keep_ids:
-                buffer.match_id[np.uint64(listed + count)] = position
+                buffer.match_id[listed + count] = position
             count += 1
     add_total(buffer, probe, count, total)

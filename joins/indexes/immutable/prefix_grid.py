@@ -164,11 +164,10 @@ def _levels_for(blocks: int) -> int:
 @kernel
 def fill_axes(grid: Grid, lead: np.ndarray, first: int) -> None:
     """Fill in ids and places of the two axes, given positions in lead order."""
-    n = np.uint64(len(lead))
-    for place in range(n):
+    for place in range(len(lead)):
         grid.id[0, place] = lead[place] - first
-    for place in range(n):
-        in_lead = np.uint64(grid.to_lead[place])
+    for place in range(len(lead)):
+        in_lead = grid.to_lead[place]
         grid.from_lead[in_lead] = place
         grid.id[1, place] = grid.id[0, in_lead]
 
@@ -176,18 +175,17 @@ def fill_axes(grid: Grid, lead: np.ndarray, first: int) -> None:
 @kernel
 def fill_table(grid: Grid, first: int) -> None:
     """Fill in the prefix counts and sums, block by block of the other axis."""
-    n = np.uint64(len(grid.to_lead))
-    bits, one = np.uint64(grid.block_bits), np.uint64(1)
-    rows, columns = np.uint64(len(grid.below)), np.uint64(grid.below.shape[1])
+    n, bits = len(grid.to_lead), grid.block_bits
+    rows, columns = grid.below.shape
     for row in range(rows):
         for column in range(columns):
             grid.below[row, column] = 0
-            grid.sum_below[row, column] = np.uint64(0)
+            grid.sum_below[row, column] = 0
         if row == 0:
             continue
-        before = row - one
+        before = row - 1
         for place in range(before << bits, min(row << bits, n)):
-            block = (np.uint64(grid.to_lead[place]) >> bits) + one
+            block = (grid.to_lead[place] >> bits) + 1
             grid.below[row, block] += 1
             grid.sum_below[row, block] += splitmix64(first + grid.id[1, place])
         count = 0
@@ -202,19 +200,19 @@ def fill_table(grid: Grid, first: int) -> None:
 @kernel
 def fill_runs(grid: Grid, filled: np.ndarray) -> None:
     """Fill in the runs of all levels; *filled* has room for an int64 per level and block."""
-    levels, groups = np.uint64(len(filled)), np.uint64(filled.shape[1])
-    bits, more = np.uint64(grid.block_bits), np.uint64(_GROUP_BITS)
+    bits = grid.block_bits
+    levels, groups = filled.shape
     for level in range(levels):
         for group in range(groups):
-            filled[level, group] = group << (bits + more * level)
+            filled[level, group] = group << (bits + _GROUP_BITS * level)
     # All levels in one pass: neighbours often go to one wide group, whose count must be written
     # before it is read again, and the other levels are filled meanwhile.
-    for place in range(np.uint64(len(grid.to_lead))):
-        own = np.uint64(grid.to_lead[place]) >> bits
+    for place in range(len(grid.to_lead)):
+        own = grid.to_lead[place] >> bits
         for level in range(levels):
-            grid.run[level, np.uint64(filled[level, own])] = grid.id[1, place]
+            grid.run[level, filled[level, own]] = grid.id[1, place]
             filled[level, own] += 1
-            own >>= more
+            own >>= _GROUP_BITS
 
 
 @kernel
@@ -281,8 +279,8 @@ def _test_candidates(
     if source < 0:
         count = _visit_rectangles(grid, places, probe, window, 0, candidates, 0, counters)[0]
     else:
-        begin = np.uint64(places.begin[source, probe])
-        for i in range(np.uint64(count)):
+        begin = places.begin[source, probe]
+        for i in range(count):
             candidates[i] = grid.id[source, begin + i]
     for predicate in range(len(grid.place)):
         if predicate == source or (source < 0 and predicate < 2):
@@ -329,12 +327,12 @@ def _probe_rows(
         else:
             count = _test_candidates(grid, places, probe, window, candidates, counters)
             total = np.uint64(0)
-            for i in range(np.uint64(count)):
+            for i in range(count):
                 position = first + candidates[i]
                 if out is None:
                     total += splitmix64(position)
                 else:
-                    out[np.uint64(listed) + i] = position
+                    out[listed + i] = position
         if out is None:
             add_total(buffer, probe, count, total)
         else:
@@ -357,7 +355,7 @@ def _count_strip(
     place, ids = grid.to_lead if axis else grid.from_lead, grid.id
     count = 0
     total = np.uint64(0)
-    for i in range(np.uint64(strip[0]), np.uint64(strip[1])):
+    for i in range(strip[0], strip[1]):
         wanted = (inside[0] <= place[i]) & (place[i] < inside[1])
         count += int(wanted)
         total += splitmix64(first + ids[axis, i]) if wanted else np.uint64(0)
@@ -438,8 +436,8 @@ def _list_strip(
     """List the points of a strip of one *axis* that are in a range of the other."""
     place, ids = grid.to_lead if axis else grid.from_lead, grid.id
     # No branch on the outcome: a point that is not wanted is overwritten by the next one.
-    for i in range(np.uint64(strip[0]), np.uint64(strip[1])):
-        out[np.uint64(listed)] = first + np.int64(ids[axis, i])
+    for i in range(strip[0], strip[1]):
+        out[listed] = first + np.int64(ids[axis, i])
         listed += int((inside[0] <= place[i]) & (place[i] < inside[1]))
     return listed
 

@@ -316,7 +316,7 @@ def _partition_to_scan(arrays: Arrays, partition: int, target: int) -> tuple[int
     while size > _SCANNED:
         half = size // (2 * CHUNK) * CHUNK
         halvings += 1
-        if arrays.main.keys[0, np.uint64(place + half)] < target:
+        if arrays.main.keys[0, place + half] < target:
             place += half
             size -= half
         else:
@@ -469,10 +469,10 @@ def _find_in_main(
     begins, ends = spans.main_begin, spans.main_end
     rebound_all(arrays.sampled, arrays.partitions, low, begin, end, begins, counters)
     count, compared = end - begin, 0
-    for column in range(np.uint64(count)):
-        _prefetch_partition(arrays, begins, np.int64(column), count)
-        high = ranges.high[0, np.uint64(begin) + column]
-        first = nearest_key(main.keys, low[np.uint64(begin) + column])
+    for column in range(count):
+        _prefetch_partition(arrays, begins, column, count)
+        high = ranges.high[0, begin + column]
+        first = nearest_key(main.keys, low[begin + column])
         past = nearest_key(main.keys, min(high, GREATEST - 1) + 1)
         scanned, size, steps = _partition_to_scan(arrays, begins[column], first)
         start = stop = chunk = scanned
@@ -501,8 +501,8 @@ def _find_in_buffer(
     """Fill in the spans of a block of probes in the insertion buffer."""
     buffer, begins = arrays.buffer, spans.buffer_begin
     rebound_all(buffer.keys, buffer.size, ranges.low[0], begin, end, begins, counters)
-    for column in range(np.uint64(end - begin)):
-        high = ranges.high[0, np.uint64(begin) + column]
+    for column in range(end - begin):
+        high = ranges.high[0, begin + column]
         spans.buffer_end[column] = _first_above(buffer, begins[column], high)
 
 
@@ -524,28 +524,28 @@ def _count_span(
     """
     ranges, stored, buffer = lookup.ranges, lookup.stored, lookup.buffer
     read = 0
-    for column in range(np.uint64(end - begin)):
+    for column in range(end - begin):
         read += max(ends[column] - begins[column], 0)
     rare = read * _RARE < end - begin
     # A number that the compiler does not know: else it would unroll the loop over it.
     few = min(_FEW, places.shape[1])
     last, total = places.shape[1] - few, np.int64(0)
-    for column in range(np.uint64(end - begin)):
+    for column in range(end - begin):
         first, count = begins[column], max(ends[column] - begins[column], 0)
         if rare and count == 0:
             continue
-        row = np.uint64(begin) + column
+        row = begin + column
         if count > few:
-            match_places(lookup, int(row), places, 0, first, first + count)
+            match_places(lookup, row, places, 0, first, first + count)
             continue
         line = first & -_LINE
         inside_line = min(first, line + _LINE - _FEW)
         base = min(inside_line if first + count <= line + _LINE else first, last)
-        skipped, past = np.uint64(first - base), np.uint64(first - base + count)
+        skipped, past = first - base, first - base + count
         start, stop = ranges.start[row], ranges.stop[row]
         matches, fingerprint = np.uint64(0), np.uint64(0)
-        for i in range(np.uint64(few)):
-            position = stored.first + places[0, np.uint64(base) + i]
+        for i in range(few):
+            position = stored.first + places[0, base + i]
             inside = np.uint64(i >= skipped) & np.uint64(i < past)
             seen = inside & np.uint64(position >= start) & np.uint64(position < stop)
             matches += seen

@@ -154,7 +154,7 @@ def match_places(
     """Add to a probe's matches those of ``places[line, begin:end]``, whose codes are in range."""
     count, fingerprint = 0, np.uint64(0)
     all_match = _accepts_all(lookup, row)
-    for i in range(np.uint64(begin), np.uint64(end)):
+    for i in range(begin, end):
         place = int(places[line, i])
         if all_match or _accepts(lookup, row, place):
             count, fingerprint = _add_match(lookup, row, place, count, fingerprint)
@@ -170,7 +170,7 @@ def match_entries(
     low, high = lookup.ranges.low[0, row], lookup.ranges.high[0, row]
     wanted = not lookup.ranges.negated[0]
     all_match = _accepts_all(lookup, row)
-    for i in range(np.uint64(size)):
+    for i in range(size):
         key = keys[line, i]
         if ((low <= key) & (key <= high)) == wanted:
             place = int(places[line, i])

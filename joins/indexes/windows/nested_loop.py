@@ -50,8 +50,8 @@ def _scan(
             return probe
         for block in range(begin, end, len(candidates)):
             count = min(len(candidates), end - block)
-            for i in range(np.uint64(count)):
-                candidates[i] = np.uint64(block) + i
+            for i in range(count):
+                candidates[i] = block + i
             for predicate in range(len(keys)):
                 counters[COMPARISONS] += count
                 within = Within(
@@ -60,6 +60,6 @@ def _scan(
                     ranges.negated[predicate],
                 )
                 count = filter_candidates(candidates, count, keys, predicate, within)
-            for i in range(np.uint64(count)):
+            for i in range(count):
                 add_match(buffer, probe, positions[candidates[i]])
     return len(ranges.start)

@@ -191,7 +191,7 @@ def _extent(stacks: Stacks, keys: np.ndarray, positions: np.ndarray) -> tuple[in
         top = max(top, stack_top(stacks, side))
     least = greatest = keys[0]
     last = positions[0]
-    for i in range(np.uint64(len(keys))):
+    for i in range(len(keys)):
         least, greatest = min(least, keys[i]), max(greatest, keys[i])
         last = max(last, positions[i])
     fit = not is_narrow(stacks) or (least > -KEYS_MOST and greatest < KEYS_MOST)
@@ -254,11 +254,11 @@ def _list_batch(
 @kernel
 def _split(stacks: Stacks, rows: KernelRows, scratch: BatchScratch) -> tuple[int, int]:
     """Split a batch by side, compute each tuple's request, and return each side's tuples."""
-    first = last = np.uint64(0)
-    for row in range(np.uint64(len(rows.side))):
-        side = np.uint64(rows.side[row])
+    first = last = 0
+    for row in range(len(rows.side)):
+        side = rows.side[row]
         number = last if side else first
-        base = stacks.base[probed_side(len(stacks.runs), rows.side[row])]
+        base = stacks.base[probed_side(len(stacks.runs), side)]
         start = min(max(rows.start[row] - base, 0), PLACES_MOST)
         stop = min(max(rows.stop[row] - base, start), PLACES_MOST)
         request = scratch.requests[side, number]
@@ -268,9 +268,8 @@ def _split(stacks: Stacks, rows: KernelRows, scratch: BatchScratch) -> tuple[int
         request.row = row
         scratch.keys[side, number] = rows.key[row]
         last += side
-        first += np.uint64(1) - side
-    # Kernels that count down to less than 0 need them signed.
-    return int(np.int64(first)), int(np.int64(last))
+        first += 1 - side
+    return first, last
 
 
 @kernel
@@ -289,13 +288,13 @@ def _store(
     _sort(scratch, side, n, counters)
     oldest = rows.position[scratch.requests[side, 0].row]
     place = oldest - stacks.base[side]
-    for i in range(np.uint64(n)):
+    for i in range(n):
         upper.words[0, i] = least_word(stacks, scratch.ordered[i])
     if is_narrow(stacks):
-        for i in range(np.uint64(n)):
+        for i in range(n):
             upper.words[0, i] |= place + order[i]
     else:
-        for i in range(np.uint64(n)):
+        for i in range(n):
             upper.places[0, i] = place + order[i]
     counters[INSERTS] += n
     store(stacks, side, upper, n, oldest, ratio, spread, counters)
@@ -339,7 +338,7 @@ def _fill_block(scratch: BatchScratch, side: int, begin: int, n: int) -> int:
     """Fill in a block of the *n* tuples of a side, from the one at *begin* on; return its size."""
     order, block = scratch.order[side], scratch.block
     probes = min(BLOCK, n - begin)
-    for i in range(np.uint64(probes)):
-        number = np.uint64(order[np.uint64(begin) + i])
+    for i in range(probes):
+        number = order[begin + i]
         block.number[i], block.low[i] = number, scratch.requests[side, number].low
     return probes

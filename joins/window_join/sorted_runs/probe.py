@@ -90,7 +90,7 @@ def find_chunks(stacks: Stacks, side: int, block: Block, probes: int, counters: 
         chunks = (stacks.entries[side, run] + CHUNK - 1) >> CHUNK_SHIFT
         samples = part_of_row(stacks.samples, side, first, first + chunks)
         rebound_all(samples, chunks, block.low, 0, probes, begins, counters)
-        for i in range(np.uint64(probes)):
+        for i in range(probes):
             # The first sample that is not less is that of the next chunk.
             begins[i] = begin + (max(begins[i] - 1, 0) << CHUNK_SHIFT)
         counters[COMPARISONS] += probes * (CHUNK + FEW) // AT_ONCE
@@ -121,7 +121,7 @@ def count_block(
     for i in range(probes):
         for run in range(runs):
             _prefetch_chunk(stacks, side, block.begins[run, min(i + _AHEAD, probes - 1)])
-        request = requests[np.uint64(block.number[i])]
+        request = requests[block.number[i]]
         low, high = least_word(stacks, request.low), greatest_word(stacks, request.high)
         start = request.window >> HALF
         places = (request.window & PLACE) - start
@@ -140,7 +140,7 @@ def count_block(
                     for listed in range(first, to):
                         mixed += np.uint64(block.seen[listed])
                     to = first
-        row = np.uint64(request.row)
+        row = request.row
         count[row], fingerprint[row] = matches, mixed
         block.ends[i + 1] = to
         total += matches
@@ -151,7 +151,7 @@ def count_block(
 @inlined
 def _mix_listed(base: int, seen: np.ndarray, begin: int, end: int) -> None:
     """Replace places by the hashes of their positions, and `UNSEEN` by 0."""
-    for i in range(np.uint64(begin), np.uint64(end)):
+    for i in range(begin, end):
         mixed = splitmix64(base + seen[i])
         seen[i] = np.int64(mixed) if seen[i] != UNSEEN else 0
 
@@ -169,12 +169,12 @@ def _add_fingerprints(
     seen, end = block.seen, block.ends[probes]
     _mix_listed(base, seen, 1, end)
     so_far = 0
-    for i in range(np.uint64(1), np.uint64(end)):
+    for i in range(1, end):
         so_far += seen[i]
         seen[i] = so_far
-    for i in range(np.uint64(probes)):
-        row = np.uint64(requests[np.uint64(block.number[i])].row)
-        mixed = seen[block.ends[i + np.uint64(1)] - 1] - seen[block.ends[i] - 1]
+    for i in range(probes):
+        row = requests[block.number[i]].row
+        mixed = seen[block.ends[i + 1] - 1] - seen[block.ends[i] - 1]
         fingerprint[row] += np.uint64(mixed)
 
 

@@ -255,8 +255,8 @@ def store(
 
 @kernel
 def _copy(source: np.ndarray, begin: int, target: np.ndarray, to: int, count: int) -> None:
-    for i in range(np.uint64(count)):
-        target[np.uint64(to) + i] = source[np.uint64(begin) + i]
+    for i in range(count):
+        target[to + i] = source[begin + i]
 
 
 @kernel
@@ -291,15 +291,15 @@ def _drop_expired(stacks: Stacks, side: int, run: int, counters: np.ndarray) -> 
     if stacks.oldest[side, run] >= horizon:
         return
     first = horizon - stacks.base[side]
-    to = np.uint64(begin)
-    for i in range(np.uint64(begin), np.uint64(begin + entries)):
+    to = begin
+    for i in range(begin, begin + entries):
         # Written in any case, and overwritten by the next when it has expired: no branch.
         place = place_at(stacks, side, i)
         stacks.words[side, to] = stacks.words[side, i]
         if not is_narrow(stacks):
             stacks.places[side, to] = place
-        to += np.uint64(place >= first)
-    stacks.entries[side, run] = np.int64(to) - begin
+        to += place >= first
+    stacks.entries[side, run] = to - begin
     stacks.oldest[side, run] = horizon
     counters[MOVES] += entries
 
@@ -357,7 +357,7 @@ def merge_words(
         j -= LANES
         lanes = load_lanes(new_words, 0, j)
         while i >= LANES and j >= LANES:
-            older = words[0, np.uint64(i - 1)] > new_words[0, np.uint64(j - 1)]
+            older = words[0, i - 1] > new_words[0, j - 1]
             following = choose_lanes(
                 older, load_lanes(words, 0, i - LANES), load_lanes(new_words, 0, j - LANES)
             )
