@@ -1,8 +1,9 @@
 """Machine instructions that numba's Python subset does not offer, as functions for kernels.
 
 A loop that moves entries does not become a block move, because its two places may overlap; and
-there is no Python spelling of a prefetch, of finding a bit or of an atomic operation. These are thin names for LLVM's own: ``memmove``, ``prefetch``, ``cttz``, ``ctlz``
-and the atomics, with spin locks made of them. They check no bounds.
+there is no Python spelling of a prefetch, of finding a bit or of an atomic operation. These are
+thin names for LLVM's own: ``memmove``, ``prefetch``, ``cttz``, ``ctlz`` and the atomics, with spin
+locks made of them. They check no bounds.
 
 Atomic operations are for int64 matrices that several threads read and write. Loads acquire and
 stores release: what a thread wrote before it released is seen by the thread that acquires.

@@ -13,8 +13,8 @@ remains tuple by tuple, whatever the block.
 
 Memory delivers a line in some nanoseconds however early its fetch begins. So a search of an
 immutable tree goes from one line to the next, all tuples of the block taking each step before any
-takes the next one; and of a mutable leaf's positions only those are fetched that will be read or
-moved.
+takes the next one. Of mutable trees, which are small, only the leaves' keys are fetched: to ask for
+roots and positions too took longer than it saved, from 2^14 to 2^20 tuples.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from joins.indexes.pim_tree.immutable_tree import (
     leaf_below,
     place_from,
 )
-from joins.indexes.pim_tree.mutable_tree import claim_words, fetch_node, insert_into_subindex, route
+from joins.indexes.pim_tree.mutable_tree import claim_node, fetch_node, insert_into_subindex, route
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import prefetch_entry, prefetch_to_write
 from joins.machine.memory import aligned
@@ -68,8 +68,6 @@ READ, WRITTEN, WRITTEN_LEAF, PLACES = 0, 1, 2, 4
 """Columns of the places found: the subindex that is read first, the one that is written, the leaf
 that is written and its subindex's splits, and per immutable tree the place where the range begins;
 then per mutable tree the leaf that is read first and its subindex's splits."""
-_FEW = 3
-"""Entries that a range is expected to have, when their cache lines are fetched ahead."""
 
 
 class ForestJoin(RowsJoin):
@@ -215,12 +213,9 @@ def look_up_block(
         _find_leaves(forest, rows, row, places[row - begin], counters)
     for row in range(begin, end):
         _find_lines(forest, rows, row, places[row - begin])
-        _fetch_roots(forest, rows, row, places[row - begin])
     for row in range(begin, end):
         _find_places(forest, rows, row, places[row - begin], counters)
         _look_up_leaves(forest, rows, row, places[row - begin])
-    for row in range(begin, end):
-        _fetch_positions(forest, rows, row, places[row - begin])
 
 
 @inlined
@@ -290,23 +285,6 @@ def _find_places(
         counters[COMPARISONS] += forest.slots.run_width
         found[PLACES + k] = place
         prefetch_entry(forest.run_positions, run, place)
-        # It may be in the next line, and that in the next leaf.
-        prefetch_entry(forest.run_positions, run, place + _FEW)
-        prefetch_entry(forest.run_keys, run, place + _FEW)
-
-
-@inlined
-def _fetch_roots(forest: Forest, rows: KernelRows, row: int, found: np.ndarray) -> None:
-    """Ask for the keys of the subindexes' roots."""
-    own, probed = _sides(forest, rows, row)
-    words = KEYS + tree_width(forest)
-    for k in range(forest.sides[probed].tree_count):
-        tree = tree_slot(forest, probed, k)
-        root = forest.subindexes[subindex_row(forest, tree, found[READ]), ROOT]
-        fetch_node(forest, first_node(forest, tree) + root, words)
-    tree = active_tree(forest, own)
-    root = forest.subindexes[subindex_row(forest, tree, found[WRITTEN]), ROOT]
-    fetch_node(forest, first_node(forest, tree) + root, words)
 
 
 @inlined
@@ -323,23 +301,7 @@ def _look_up_leaves(forest: Forest, rows: KernelRows, row: int, found: np.ndarra
         found[WRITTEN_LEAF] = NONE
     else:
         node = first_node(forest, tree) + found[WRITTEN_LEAF]
-        claim_words(forest, node, 0, KEYS + tree_width(forest))
-
-
-@inlined
-def _fetch_positions(forest: Forest, rows: KernelRows, row: int, found: np.ndarray) -> None:
-    """Ask for the positions in leaves that will be read or moved."""
-    (own, probed), key, low = _sides(forest, rows, row), rows.key[row], rows.low[row]
-    for k in range(forest.sides[probed].tree_count):
-        node = first_node(forest, tree_slot(forest, probed, k)) + found[read_leaf(forest, k)]
-        word = _position_word(forest, node, low)
-        prefetch_entry(forest.pool, node, word)
-        prefetch_entry(forest.pool, node, word + _FEW)
-    if found[WRITTEN_LEAF] != NONE:
-        node = first_node(forest, active_tree(forest, own)) + found[WRITTEN_LEAF]
-        word = _position_word(forest, node, key)
-        end = KEYS + tree_width(forest) + forest.pool[node, SIZE]
-        claim_words(forest, node, word, end + 1)
+        claim_node(forest, node, KEYS + tree_width(forest))
 
 
 @inlined
@@ -365,10 +327,3 @@ def _look_up_leaf(
         node = child
     found[column] = node
     return full
-
-
-@inlined
-def _position_word(forest: Forest, node: int, key: int) -> int:
-    """Return the place in a leaf, a row of the pool, of the first position with at least *key*."""
-    width = tree_width(forest)
-    return KEYS + width + count_less(forest.pool, node, KEYS, width, key)

@@ -67,12 +67,12 @@ def fetch_node(forest: Forest, node: int, words: int) -> None:
 
 
 @inlined
-def claim_words(forest: Forest, node: int, begin: int, end: int) -> None:
-    """Ask for words *begin* to *end* - 1 of a node, which will be written.
+def claim_node(forest: Forest, node: int, words: int) -> None:
+    """Ask for the first *words* of a node, which will be written.
 
     A line that another thread has written is then fetched before the lock is taken.
     """
-    for word in range(begin - begin % LINE, end, LINE):
+    for word in range(0, words, LINE):
         prefetch_to_write(forest.pool, node, word)
 
 
