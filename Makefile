@@ -5,13 +5,19 @@ SETUP := .venv/.set-up
 
 FLINK := .venv-flink/.set-up
 
-.PHONY: demo test lint format setup docs flink benchmarks lock claims clean
+.PHONY: demo test bounds lint format setup docs flink benchmarks lock claims clean
 
 demo: $(SETUP)
 	$(BIN)/joinsim demo
 
 test: lint
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+
+# Every index that a kernel uses is checked, which takes machine code of its own: some 15 minutes.
+bounds: export NUMBA_BOUNDSCHECK = 1
+bounds: export JOINSIM_CACHE = $(CURDIR)/build/bounds
+bounds: $(SETUP)
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup tests/joins tests/properties tests/actors
 
 lint: $(SETUP)
 	$(BIN)/ruff format --check .

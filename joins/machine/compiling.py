@@ -101,8 +101,8 @@ negative one counts from the end; that took a fifth of a tree's time.
 def kernel(function: F) -> F:
     """Compile a function of arrays that allocates none: its callers own them all.
 
-    An index of an array is never negative: it would be far outside. Run the tests with
-    ``NUMBA_BOUNDSCHECK=1``, and `CACHE_VARIABLE` naming an empty folder, to find one that is.
+    No index of an array may be negative: -1 is not the last entry, it lies outside. ``make bounds``
+    runs the tests with every index checked.
     """
     return _compiled(function, **KERNEL)
 
