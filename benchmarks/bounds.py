@@ -30,8 +30,8 @@ REPEATS = 5
 def gather(values: np.ndarray, places: np.ndarray) -> int:
     """Add up what lies at *places*."""
     total = 0
-    for i in range(np.uint64(len(places))):
-        total += values[np.uint64(places[i])]
+    for i in range(len(places)):
+        total += values[places[i]]
     return total
 
 
@@ -40,8 +40,8 @@ def merge(left: np.ndarray, right: np.ndarray, merged: np.ndarray) -> None:
     """Merge two sorted columns, as far as neither is used up."""
     i = j = 0
     while i < len(left) and j < len(right):
-        first = left[np.uint64(i)] <= right[np.uint64(j)]
-        merged[np.uint64(i + j)] = left[np.uint64(i)] if first else right[np.uint64(j)]
+        first = left[i] <= right[j]
+        merged[i + j] = left[i] if first else right[j]
         i += first
         j += not first
 

@@ -134,7 +134,7 @@ def _count_matches(
     for block in range(begin, end, _BLOCK):
         size = min(_BLOCK, end - block)
         for i in range(size):
-            mixed[np.uint64(i)] = np.int64(splitmix64(first + block + i))
+            mixed[i] = np.int64(splitmix64(first + block + i))
         for probe in range(len(ranges.start)):
             start, stop = window_in(first + block, size, ranges.start[probe], ranges.stop[probe])
             if start >= stop:
@@ -142,7 +142,7 @@ def _count_matches(
             for predicate in range(predicates):
                 _test(codes[predicate], ranges, predicate, probe, block, (start, stop), satisfied)
             count, total = np.int64(0), np.int64(0)
-            for i in range(np.uint64(start), np.uint64(stop)):
+            for i in range(start, stop):
                 count -= satisfied[i]
                 total += mixed[i] & satisfied[i]
             counters[COMPARISONS] += predicates * (stop - start)
@@ -162,8 +162,7 @@ def _test(
     """Clear the tuples of a block that do not satisfy a predicate; the first one sets the rest."""
     low, high = ranges.low[predicate, probe], ranges.high[predicate, probe]
     inside, outside = (_NONE, _ALL) if ranges.negated[predicate] else (_ALL, _NONE)
-    begin = np.uint64(block)
-    for i in range(np.uint64(part[0]), np.uint64(part[1])):
-        code = codes[begin + i]
+    for i in range(part[0], part[1]):
+        code = codes[block + i]
         passes = inside if (low <= code) & (code <= high) else outside
         satisfied[i] = passes if predicate == 0 else passes & satisfied[i]

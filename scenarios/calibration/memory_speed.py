@@ -32,7 +32,7 @@ def chase(following: np.ndarray, steps: int) -> int:
     """Follow a chain of places: each read waits for the one before."""
     place = 0
     for _ in range(steps):
-        place = int(following[np.uint64(place)])
+        place = int(following[place])
     return place
 
 
@@ -41,10 +41,10 @@ def chase_many(following: np.ndarray, starts: np.ndarray, steps: int) -> int:
     """Follow four chains side by side; return where they end, in all."""
     a, b, c, d = starts[0], starts[1], starts[2], starts[3]
     for _ in range(steps):
-        a = following[np.uint64(a)]
-        b = following[np.uint64(b)]
-        c = following[np.uint64(c)]
-        d = following[np.uint64(d)]
+        a = following[a]
+        b = following[b]
+        c = following[c]
+        d = following[d]
     return int(a + b + c + d)
 
 
