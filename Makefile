@@ -13,7 +13,7 @@ demo: $(SETUP)
 test: lint
 	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
-# Every index that a kernel uses is checked, which takes machine code of its own: some 15 minutes.
+# Every index that a kernel uses is checked, which takes machine code of its own: some ten minutes.
 bounds: export NUMBA_BOUNDSCHECK = 1
 bounds: export JOINSIM_CACHE = $(CURDIR)/build/bounds
 bounds: $(SETUP)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from quantiphy import Quantity, UnknownConversion, UnknownScaleFactor
+from quantiphy import Quantity, UnitConversion, UnknownConversion, UnknownScaleFactor
 
 from joins.arrivals import Arrivals
 from joins.state import Stateful, storable
@@ -24,10 +24,12 @@ _LEAST = int(np.iinfo(np.int64).min)
 
 
 class _Time(Quantity):
-    """A quantity for which ``min`` is minutes, not thousandths of an ``in``."""
+    """A quantity in whose units no letter is a factor: ``min`` is not thousandths of an ``in``."""
 
 
-_Time.set_prefs(known_units="min minute minutes")
+_Time.set_prefs(known_units="min minute minutes h d")
+UnitConversion("s", "h", 3_600)
+UnitConversion("s", "d", 86_400)
 
 
 class ExtentError(ValueError):

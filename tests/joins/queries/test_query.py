@@ -208,6 +208,7 @@ def test_windows_that_cannot_be_are_refused_at_the_latest_when_used(clause: str,
     [
         ("SLIDE INTERVAL '10' ON '60'", "count", 10, 60),
         ("SLIDE INTERVAL '10 min' ON '1 hour'", "time", 600 * 10**9, 3600 * 10**9),
+        ("SLIDE INTERVAL '6 h' ON '1.5 d'", "time", 6 * 3600 * 10**9, 36 * 3600 * 10**9),
         ("SLIDE INTERVAL '1 minute' ON '10 minutes'", "time", 60 * 10**9, 600 * 10**9),
         ("SLIDE INTERVAL '25 ms' ON '60 s'", "time", 25 * 10**6, 60 * 10**9),
         ("SLIDE INTERVAL '5ms' ON '10 ms' PRECISE", "time", 5 * 10**6, 10**7),
