@@ -1,4 +1,4 @@
-"""Machine code is stored for all processes, and never outlives its source."""
+"""Machine code is stored for all processes, never outlives its source, and counts from 0 on."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from joins.machine.compiling import source_digest
 
@@ -56,6 +58,36 @@ from joins.machine.compiling import allocating
 def dot(name, values, expected_hash):
     assert hash(name + 's') == expected_hash
     return int(np.dot(values, np.sort(values))) + np.random.randint(1)
+"""
+_INDEXING = """
+import numpy as np
+from joins.machine.compiling import inlined, kernel
+
+@inlined
+def read(table, row, column):
+    return table[row, column]
+
+@kernel
+def run(column, table, at, how):
+    if how == 0:
+        return column[at]
+    if how == 1:
+        column[at] = 1
+    elif how == 2:
+        column[at] += 1
+    elif how == 3:
+        return read(table, 0, at)
+    else:
+        table[at, 0] = 1
+    return 0
+
+refused = 0
+for how in range(5):
+    run(np.zeros(3, np.int64), np.zeros((3, 3), np.int64), 2, how)
+    try:
+        run(np.zeros(3, np.int64), np.zeros((3, 3), np.int64), -1, how)
+    except IndexError:
+        refused += 1
 """
 _TIMED = """
 import numpy as np
@@ -118,6 +150,14 @@ def test_stored_code_finds_the_functions_of_numba_that_it_calls(tmp_path: Path) 
     code = "from calling import dot; result = dot('trip', np.arange(4.0), hash('trips'))"
     assert _run(tmp_path, code) == (14, True)
     assert _run(tmp_path, code) == (14, False)
+
+
+def test_where_bounds_are_checked_no_negative_index_counts_from_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    (tmp_path / "indexing.py").write_text(_INDEXING)
+    assert _run(tmp_path, "from indexing import refused as result") == (5, True)
 
 
 def test_two_checkouts_share_machine_code(tmp_path: Path) -> None:
