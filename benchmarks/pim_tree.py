@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.b_plus_tree_join import band_of, make_keys
 from benchmarks.measure import Result, command_line, report
 from joins.indexes.pim_tree.b_chain import Chain
-from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, PimTree
+from joins.indexes.pim_tree.pim_tree import THREADS_MERGE_RATIO, PimTree
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.b_plus_join import BPlusTreeJoin
 from joins.window_join.forest_join import ForestJoin
@@ -89,9 +89,9 @@ def measure(
     return rates, int(right[0].sum())
 
 
-def share_pim_tree(threads: int) -> ThreadsJoin:
+def share_pim_tree(threads: int, merge_ratio: float = THREADS_MERGE_RATIO) -> ThreadsJoin:
     """Return a join whose PIM-Tree several threads share."""
-    index = PimTree(sides=2, merge_ratio=SHARED_MERGE_RATIO)
+    index = PimTree(sides=2, merge_ratio=merge_ratio)
     return ThreadsJoin(PimTreeWindows(index), threads=threads)
 
 
@@ -118,8 +118,13 @@ def contenders(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
 
 
 def sweep(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
-    """Return PIM-Trees of several merge ratios, depths and node widths."""
-    return {
+    """Return PIM-Trees of several merge ratios, depths and node widths, and live ones of ratios."""
+    live: dict[str, tuple[object, int]] = {
+        f"live, {threads} threads, m {ratio}": (share_pim_tree(threads, ratio), _FILL_BATCH)
+        for ratio in (1 / 8, 1 / 4, 1 / 2, 1.0)
+        for threads in (1, 2)
+    }
+    return live | {
         f"m {ratio}, D_I {depth}, nodes of {run} and {tree}": (
             ForestJoin(
                 PimTree(

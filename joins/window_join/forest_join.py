@@ -31,7 +31,6 @@ from joins.indexes.pim_tree.forest import (
     ROOM_NODES,
     ROOT,
     SIZE,
-    SPLITS,
     Forest,
     active_tree,
     first_node,
@@ -48,7 +47,14 @@ from joins.indexes.pim_tree.immutable_tree import (
     leaf_below,
     place_from,
 )
-from joins.indexes.pim_tree.mutable_tree import claim_node, fetch_node, insert_into_subindex, route
+from joins.indexes.pim_tree.mutable_tree import (
+    Found,
+    claim_node,
+    fetch_node,
+    insert_into_subindex,
+    route,
+    splits_of,
+)
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import prefetch_entry, prefetch_to_write
 from joins.machine.memory import aligned
@@ -151,9 +157,9 @@ def _probe_row(
         probe_run(forest, run, places[PLACES + k], sought, output, counters)
     for k in range(forest.sides[probed].tree_count):
         tree = tree_slot(forest, probed, k)
-        leaf = leaf_found(forest, tree, places[READ], places, read_leaf(forest, k))
+        found = found_leaf(places, read_leaf(forest, k))
         probe_tree(
-            forest, run, tree, places[READ], leaf, sought, output, counters, concurrent=False
+            forest, run, tree, places[READ], found, sought, output, counters, concurrent=False
         )
 
 
@@ -163,8 +169,8 @@ def _insert_row(index: OwnForest, rows: KernelRows, row: int, counters: np.ndarr
     own, position = rows.side[row], rows.position[row]
     forest.sides[probed_side(len(forest.sides), own)].horizon = rows.start[row]
     tree, subindex = active_tree(forest, own), places[WRITTEN]
-    leaf = leaf_found(forest, tree, subindex, places, WRITTEN_LEAF)
-    insert_into_subindex(forest, tree, subindex, leaf, rows.key[row], position, counters)
+    found = found_leaf(places, WRITTEN_LEAF)
+    insert_into_subindex(forest, tree, subindex, found, rows.key[row], position, counters)
     forest.tree_entries[tree, 0] += 1
     forest.sides[own].next_position = position + 1
 
@@ -188,10 +194,9 @@ def read_leaf(forest: Forest, tree: int) -> int:
 
 
 @inlined
-def leaf_found(forest: Forest, tree: int, subindex: int, found: np.ndarray, column: int) -> int:
-    """Return the leaf that was looked up; `NONE` if nodes of its subindex have been split since."""
-    splits = forest.subindexes[subindex_row(forest, tree, subindex), SPLITS]
-    return found[column] if splits == found[column + 1] else NONE
+def found_leaf(places: np.ndarray, column: int) -> Found:
+    """Return the leaf that was looked up and put into *column* and the next."""
+    return Found(places[column], places[column + 1])
 
 
 @kernel
@@ -314,7 +319,7 @@ def _look_up_leaf(
     sense, so it is checked to be a node before it is followed; asking for a wrong one does no harm.
     """
     line = subindex_row(forest, tree, subindex)
-    found[column + 1] = forest.subindexes[line, SPLITS]
+    found[column + 1] = splits_of(forest, line)
     node, height = forest.subindexes[line, ROOT], forest.subindexes[line, HEIGHT]
     width, base = tree_width(forest), first_node(forest, tree)
     full = False

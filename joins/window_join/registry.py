@@ -7,7 +7,7 @@ the topology `ibwj` (``--set index=NAME``), the machine, and the tests that ever
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
@@ -17,6 +17,7 @@ from joins.indexes.pim_tree.pim_tree import (
     INSERTION_DEPTH,
     MERGE_RATIO,
     SHARED_MERGE_RATIO,
+    THREADS_MERGE_RATIO,
     PimTree,
 )
 from joins.window_join.b_plus_join import BPlusTreeJoin
@@ -70,7 +71,8 @@ class Making:
         Whether the other threads go on or wait while one merges.
     merge_ratio
         m, the part of the window that is inserted into a PIM-Tree or IM-Tree between two merges;
-        None is an eighth for one thread, and all of it for threads that share the index.
+        None is an eighth for one thread. Of threads that share the index it is all of it on
+        simulated cores, as in the paper, and a quarter where they are real.
     insertion_depth
         D_I, the depth of the PIM-Tree's subindexes; one that is deeper than the tree stands for
         the deepest level.
@@ -99,7 +101,7 @@ class Making:
 
     @property
     def ratio(self) -> float:
-        """The merge ratio, the usual one where none was set."""
+        """The merge ratio, the usual one where none was set, of one thread and simulated cores."""
         usual = SHARED_MERGE_RATIO if self.threads else MERGE_RATIO
         return usual if self.merge_ratio is None else self.merge_ratio
 
@@ -119,12 +121,13 @@ class Making:
             raise ValueError(
                 f"index {self.index_name} cannot be shared by threads; these can: {SHARED}"
             )
-        windows = shared(self, sides)
         if unit_ps is None:
+            ratio = self.merge_ratio or THREADS_MERGE_RATIO
+            windows = shared(replace(self, merge_ratio=ratio), sides)
             task_rows = self.task_rows or THREAD_TASK_ROWS
             return ThreadsJoin(windows, threads=self.threads, task_rows=task_rows)
         return CoresJoin(
-            windows,
+            shared(self, sides),
             unit_ps=unit_ps,
             threads=self.threads,
             cores=self.cores,

@@ -13,7 +13,6 @@ import numpy as np
 
 from joins.indexes.index import Sought
 from joins.indexes.pim_tree.forest import (
-    NONE,
     Forest,
     active_tree,
     run_slot,
@@ -21,7 +20,7 @@ from joins.indexes.pim_tree.forest import (
     tree_slot,
 )
 from joins.indexes.pim_tree.forest_index import build_next, probe_run, probe_tree
-from joins.indexes.pim_tree.mutable_tree import insert_locked, route
+from joins.indexes.pim_tree.mutable_tree import NOT_FOUND, Found, insert_locked, route
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import fetch_add, load, lock, store, try_lock, unlock
@@ -29,7 +28,16 @@ from joins.machine.memory import aligned, record
 from joins.machine.steps import implements
 from joins.matches import MatchBuffer
 from joins.threads import side_by_side, threads_for
-from joins.window_join.forest_join import PLACES, READ, WRITTEN, look_up_block, make_places
+from joins.window_join.forest_join import (
+    PLACES,
+    READ,
+    WRITTEN,
+    WRITTEN_LEAF,
+    found_leaf,
+    look_up_block,
+    make_places,
+    read_leaf,
+)
 from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.schedulers import (
     DRAINING,
@@ -308,7 +316,8 @@ def _probe_indexed(
     )
     run, tree = run_slot(forest, probed, 0), active_tree(forest, probed)
     sought = Sought(rows.low[row], rows.high[row], rows.start[row], min(rows.stop[row], edge), row)
-    probe_tree(forest, run, tree, places[READ], NONE, sought, output, counters, concurrent=True)
+    found = found_leaf(places, read_leaf(forest, 0))
+    probe_tree(forest, run, tree, places[READ], found, sought, output, counters, concurrent=True)
     locked_ps = unpriced_ps(scheduler)
     probe_run(forest, run, places[PLACES], sought, output, counters)
     return locked_ps
@@ -345,10 +354,11 @@ def _insert(
     """Index a row."""
     task, progress, forest = scheduler.workers[worker], index.progress[worker], index.forest
     row = task.row
-    own, subindex = batch.rows.side[row], index.places[worker, row - progress.block, WRITTEN]
+    own, places = batch.rows.side[row], index.places[worker, row - progress.block]
+    subindex, found = places[WRITTEN], found_leaf(places, WRITTEN_LEAF)
     line = subindex_row(forest, active_tree(forest, own), subindex)
     wait_for(scheduler, worker, index.free_at, line)
-    _index_tuple(index, batch, own, subindex, batch.rows.position[row], scheduler.counters)
+    _index_tuple(index, batch, own, subindex, found, batch.rows.position[row], scheduler.counters)
     leave(scheduler, worker, index.free_at, line)
     progress.inserted_0 += own == 0
     progress.inserted_1 += own == 1
@@ -361,13 +371,14 @@ def _index_tuple(
     batch: SharedBatch,
     side: int,
     subindex: int,
+    found: Found,
     position: int,
     counters: np.ndarray,
 ) -> None:
     """Insert a tuple into its side's active tree and mark it as indexed."""
     tree = active_tree(index.forest, side)
     at = position - batch.base[side]
-    insert_locked(index.forest, tree, subindex, batch.keys[side, at], position, counters)
+    insert_locked(index.forest, tree, subindex, found, batch.keys[side, at], position, counters)
     store(batch.indexed, side, at, 1)
 
 
@@ -503,7 +514,7 @@ def _apply_pending(index: SharedForest, batch: SharedBatch, scheduler: Any, work
     spend(scheduler, worker)
     line = subindex_row(forest, tree, subindex)
     wait_for(scheduler, worker, index.free_at, line)
-    _index_tuple(index, batch, side, subindex, position, counters)
+    _index_tuple(index, batch, side, subindex, NOT_FOUND, position, counters)
     fetch_add(forest.tree_entries, tree, 0, 1)
     counters[ATOMICS] += 2
     leave(scheduler, worker, index.free_at, line)

@@ -77,6 +77,13 @@ def test_threads_that_share_an_index_merge_rarely(values: dict[str, float], rati
     assert make_parameters(IBWJ, values).ratio == ratio
 
 
+@pytest.mark.parametrize(("values", "ratio"), [({}, 1 / 4), ({"merge_ratio": 0.5}, 0.5)])
+def test_real_threads_merge_more_often(values: dict[str, float], ratio: float) -> None:
+    making = make_parameters(IBWJ, {"threads": 2} | values)
+    join = making.make(self_join=False, unit_ps=None)
+    assert join.windows.index.merge_ratio == ratio
+
+
 @pytest.mark.parametrize(
     ("index", "memory"),
     [("b_plus_tree", "_found"), ("pim_tree", "_places"), ("ib_chain", "_places")],

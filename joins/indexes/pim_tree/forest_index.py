@@ -21,7 +21,6 @@ from joins.indexes.pim_tree.forest import (
     NEXT,
     NONE,
     ROOM_NODES,
-    ROOT,
     SIZE,
     Forest,
     active_tree,
@@ -44,6 +43,8 @@ from joins.indexes.pim_tree.immutable_tree import (
     place_in_leaf,
 )
 from joins.indexes.pim_tree.mutable_tree import (
+    NOT_FOUND,
+    Found,
     clear_tree,
     fetch_node,
     find_leaf,
@@ -250,7 +251,7 @@ def probe_tree(
     run: int,
     slot: int,
     subindex: int,
-    leaf: int,
+    found: Found,
     sought: Sought,
     output: MatchBuffer,
     counters: np.ndarray,
@@ -258,9 +259,9 @@ def probe_tree(
 ) -> None:
     """Report what a mutable tree holds, from *subindex* on, that of the least key sought.
 
-    So is *leaf* where it is already found, or else `NONE`; the work is that of a search for it in
-    any case. Leaves are followed from one subindex to the next as long as its range begins below
-    the greatest. With *concurrent* a subindex is read under its lock, and the next one's is taken
+    *found* is its leaf, if it was looked up; the work is that of a search for it in any case.
+    Leaves are followed from one subindex to the next as long as its range begins below the
+    greatest. With *concurrent* a subindex is read under its lock, and the next one's is taken
     before this one's is released.
     """
     pool, low, high = forest.pool, sought.low, sought.high
@@ -269,9 +270,8 @@ def probe_tree(
     depth = forest.tree_depth[slot]
     if concurrent:
         lock(forest.subindexes, line, LOCK)
-    root, height = forest.subindexes[line, ROOT], forest.subindexes[line, HEIGHT]
-    leaf = find_leaf(forest, slot, root, height, low) if leaf == NONE else leaf
-    counters[COMPARISONS] += height * width
+    leaf = find_leaf(forest, slot, line, found, low)
+    counters[COMPARISONS] += forest.subindexes[line, HEIGHT] * width
     # Entries with lesser keys can only be in the first leaf.
     at = count_less(pool, base + leaf, KEYS, width, low)
     scanned = width
@@ -378,7 +378,7 @@ def insert_entries(
         if forest.tree_nodes[tree, 0] + ROOM_NODES > forest.slots.nodes:
             return row, NO_ROOM
         subindex = route(forest, run, tree, keys[row], counters)
-        insert_into_subindex(forest, tree, subindex, NONE, keys[row], positions[row], counters)
+        insert_into_subindex(forest, tree, subindex, NOT_FOUND, keys[row], positions[row], counters)
         forest.tree_entries[tree, 0] += 1
         forest.sides[side].next_position = positions[row] + 1
     return len(keys), DONE
@@ -413,7 +413,7 @@ def probe_entries(
         for k in range(forest.sides[side].tree_count):
             tree = tree_slot(forest, side, k)
             probe_tree(
-                forest, run, tree, subindex, NONE, sought, output, counters, concurrent=False
+                forest, run, tree, subindex, NOT_FOUND, sought, output, counters, concurrent=False
             )
         if not commit_row(output, row, counters):
             return row

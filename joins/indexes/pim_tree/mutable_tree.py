@@ -7,6 +7,8 @@ remembered.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from joins.indexes.index import GREATEST
@@ -28,14 +30,29 @@ from joins.indexes.pim_tree.immutable_tree import count_less, descend
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import (
     fetch_add,
+    load,
     lock,
     move_entries,
     prefetch_entry,
     prefetch_to_write,
+    store,
     unlock,
 )
 from joins.machine.memory import LINE
 from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
+
+
+class Found(NamedTuple):
+    """A leaf that was looked up ahead of time, and its subindex's splits before.
+
+    The leaf is `NONE` where none was looked up, or a node above it is full.
+    """
+
+    leaf: int
+    splits: int
+
+
+NOT_FOUND = Found(NONE, NONE)
 
 
 @kernel
@@ -83,14 +100,40 @@ def route(forest: Forest, run: int, tree: int, key: int, counters: np.ndarray) -
 
 
 @inlined
-def find_leaf(forest: Forest, slot: int, node: int, height: int, key: int) -> int:
-    """Return the leaf below *node* where the first entry with at least *key* is, or would be."""
-    pool = forest.pool
+def splits_of(forest: Forest, row: int) -> int:
+    """Return how many nodes have been split below a row of `Forest.subindexes`.
+
+    What is read afterwards, without a lock, is what these splits left or what later ones did.
+    """
+    return load(forest.subindexes, row, SPLITS)
+
+
+@inlined
+def _is_still_right(forest: Forest, row: int, found: Found) -> bool:
+    """Return whether a leaf was found, and is still its keys': no node has been split since."""
+    return found.leaf != NONE and forest.subindexes[row, SPLITS] == found.splits
+
+
+@inlined
+def find_leaf(forest: Forest, slot: int, row: int, found: Found, key: int) -> int:
+    """Return the leaf where the first entry with at least *key* is, or would be.
+
+    It is below a row of `Forest.subindexes`. *found* is that leaf, if it was looked up.
+    """
+    if _is_still_right(forest, row, found):
+        return found.leaf
+    pool, node = forest.pool, forest.subindexes[row, ROOT]
     width, base = tree_width(forest), first_node(forest, slot)
-    for _ in range(height):
+    for _ in range(forest.subindexes[row, HEIGHT]):
         child = count_less(pool, base + node, KEYS, width, key)
         node = pool[base + node, KEYS + width + child]
     return node
+
+
+@inlined
+def _count_split(forest: Forest, row: int) -> None:
+    """Count a split, for threads that look up leaves without the lock: after all that it wrote."""
+    store(forest.subindexes, row, SPLITS, forest.subindexes[row, SPLITS] + 1)
 
 
 @kernel
@@ -165,7 +208,7 @@ def _leaf_with_room(forest: Forest, slot: int, row: int, key: int, counters: np.
     width, base = tree_width(forest), first_node(forest, slot)
     if pool[base + forest.subindexes[row, ROOT], SIZE] == width:
         _split_root(forest, slot, row, counters)
-        forest.subindexes[row, SPLITS] += 1
+        _count_split(forest, row)
     node = forest.subindexes[row, ROOT]
     height = forest.subindexes[row, HEIGHT]
     for level in range(height):
@@ -173,7 +216,7 @@ def _leaf_with_room(forest: Forest, slot: int, row: int, key: int, counters: np.
         child = pool[base + node, KEYS + width + at]
         if pool[base + child, SIZE] == width:
             _split_child(forest, slot, node, at, height - 1 - level, counters)
-            forest.subindexes[row, SPLITS] += 1
+            _count_split(forest, row)
             at += pool[base + node, KEYS + at] < key
             child = pool[base + node, KEYS + width + at]
         node = child
@@ -185,20 +228,21 @@ def insert_into_subindex(
     forest: Forest,
     slot: int,
     subindex: int,
-    leaf: int,
+    found: Found,
     key: int,
     position: int,
     counters: np.ndarray,
 ) -> None:
     """Insert one entry; `ROOM_NODES` nodes must be free, and the subindex no other thread's.
 
-    *leaf* is that of *key* where it is already found and no node above it is full, or else
-    `NONE`. The work is that of a search for it in any case.
+    *found* is the leaf of *key*, if it was looked up. The work is that of a search for it in any
+    case.
     """
     pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)
     row = subindex_row(forest, slot, subindex)
-    if leaf == NONE or pool[base + leaf, SIZE] == width:
+    leaf = found.leaf
+    if not _is_still_right(forest, row, found) or pool[base + leaf, SIZE] == width:
         leaf = _leaf_with_room(forest, slot, row, key, counters)
     counters[COMPARISONS] += (forest.subindexes[row, HEIGHT] + 1) * width
     node = base + leaf
@@ -216,11 +260,17 @@ def insert_into_subindex(
 
 @inlined
 def insert_locked(
-    forest: Forest, slot: int, subindex: int, key: int, position: int, counters: np.ndarray
+    forest: Forest,
+    slot: int,
+    subindex: int,
+    found: Found,
+    key: int,
+    position: int,
+    counters: np.ndarray,
 ) -> None:
     """Insert one entry under the subindex's lock (Algorithm 1, lines 8 to 11)."""
     row = subindex_row(forest, slot, subindex)
     lock(forest.subindexes, row, LOCK)
-    insert_into_subindex(forest, slot, subindex, NONE, key, position, counters)
+    insert_into_subindex(forest, slot, subindex, found, key, position, counters)
     unlock(forest.subindexes, row, LOCK)
     counters[ATOMICS] += 2
