@@ -21,6 +21,7 @@ from joins.indexes.pim_tree.forest import (
     NEXT,
     NONE,
     ROOM_NODES,
+    ROOT,
     SIZE,
     Forest,
     active_tree,
@@ -49,6 +50,7 @@ from joins.indexes.pim_tree.mutable_tree import (
     fetch_node,
     find_leaf,
     insert_into_subindex,
+    leaf_still_right,
     route,
 )
 from joins.machine.compiling import inlined, kernel
@@ -270,8 +272,10 @@ def probe_tree(
     depth = forest.tree_depth[slot]
     if concurrent:
         lock(forest.subindexes, line, LOCK)
-    leaf = find_leaf(forest, slot, line, found, low)
-    counters[COMPARISONS] += forest.subindexes[line, HEIGHT] * width
+    root, height = forest.subindexes[line, ROOT], forest.subindexes[line, HEIGHT]
+    leaf = leaf_still_right(forest, line, found)
+    leaf = find_leaf(forest, slot, root, height, low) if leaf == NONE else leaf
+    counters[COMPARISONS] += height * width
     # Entries with lesser keys can only be in the first leaf.
     at = count_less(pool, base + leaf, KEYS, width, low)
     scanned = width

@@ -109,22 +109,17 @@ def splits_of(forest: Forest, row: int) -> int:
 
 
 @inlined
-def _is_still_right(forest: Forest, row: int, found: Found) -> bool:
-    """Return whether a leaf was found, and is still its keys': no node has been split since."""
-    return found.leaf != NONE and forest.subindexes[row, SPLITS] == found.splits
+def leaf_still_right(forest: Forest, row: int, found: Found) -> int:
+    """Return the leaf that was looked up; `NONE` if nodes below the row have been split since."""
+    return found.leaf if forest.subindexes[row, SPLITS] == found.splits else NONE
 
 
 @inlined
-def find_leaf(forest: Forest, slot: int, row: int, found: Found, key: int) -> int:
-    """Return the leaf where the first entry with at least *key* is, or would be.
-
-    It is below a row of `Forest.subindexes`. *found* is that leaf, if it was looked up.
-    """
-    if _is_still_right(forest, row, found):
-        return found.leaf
-    pool, node = forest.pool, forest.subindexes[row, ROOT]
+def find_leaf(forest: Forest, slot: int, node: int, height: int, key: int) -> int:
+    """Return the leaf below *node* where the first entry with at least *key* is, or would be."""
+    pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)
-    for _ in range(forest.subindexes[row, HEIGHT]):
+    for _ in range(height):
         child = count_less(pool, base + node, KEYS, width, key)
         node = pool[base + node, KEYS + width + child]
     return node
@@ -241,8 +236,8 @@ def insert_into_subindex(
     pool = forest.pool
     width, base = tree_width(forest), first_node(forest, slot)
     row = subindex_row(forest, slot, subindex)
-    leaf = found.leaf
-    if not _is_still_right(forest, row, found) or pool[base + leaf, SIZE] == width:
+    leaf = leaf_still_right(forest, row, found)
+    if leaf == NONE or pool[base + leaf, SIZE] == width:
         leaf = _leaf_with_room(forest, slot, row, key, counters)
     counters[COMPARISONS] += (forest.subindexes[row, HEIGHT] + 1) * width
     node = base + leaf
