@@ -27,7 +27,6 @@ from joins.machine.instructions import fetch_add, load, lock, store, try_lock, u
 from joins.machine.memory import aligned, record
 from joins.machine.steps import implements
 from joins.matches import MatchBuffer
-from joins.threads import side_by_side, threads_for
 from joins.window_join.forest_join import (
     PLACES,
     READ,
@@ -153,22 +152,15 @@ class PimTreeWindows(SharedIndex):
         batch = make_batch(
             self._words, rows, room=max(before), task_rows=tasks.rows, slack=tasks.slack
         )
-
-        def lay_out_side(side: int) -> int:
+        late = max(before) + tasks.most_unindexed(len(rows.side))
+        for side, tail in enumerate(self._tails):
             first = first_position(rows, side)
             if first >= 0 and not before[side]:
                 batch.words[SIDES + side, EDGE] = first
             batch.base[side] = batch.words[SIDES + side, EDGE]
-            batch.keys[side, : before[side]], batch.indexed[side, : before[side]] = self._tails[
-                side
-            ]
+            batch.keys[side, : before[side]], batch.indexed[side, : before[side]] = tail
             horizon = max(0, self.index.forest.sides[side]["horizon"])
-            return lay_out(batch, side, before[side], horizon)
-
-        threads = 1 if tasks.simulated else threads_for(len(rows.side), tasks.workers)
-        windows = side_by_side(lay_out_side, range(self.sides), threads)
-        for side, window in enumerate(windows):
-            self._make_room(side, window, max(before) + tasks.most_unindexed(len(rows.side)))
+            self._make_room(side, lay_out(batch, side, before[side], horizon), late)
         forest = self.index.forest
         ahead = 1 if tasks.simulated else LOOKUP_ROWS
         places = make_places(forest, tasks.workers * ahead)
