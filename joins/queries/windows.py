@@ -20,7 +20,7 @@ QUANTITY_MAX = 100
 
 _LENGTH_END = 2**62
 """A window is shorter than this (146 years), so that sums of its length and slide fit in int64."""
-_LEAST = int(np.iinfo(np.int64).min)
+_LEAST, _GREATEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 
 
 class _Time(Quantity):
@@ -125,10 +125,14 @@ class Window:
         return np.maximum(at, _LEAST + back) - back
 
     def reach(self, at: np.ndarray) -> np.ndarray:
-        """Return the greatest event time from which *at*, event times too, is still seen."""
-        if self.semantics == "precise":
-            return at + self.length
-        return at // self.slide * self.slide + self.length - 1
+        """Return the greatest event time from which *at*, event times too, is still seen.
+
+        At the most it is the greatest int64 but one, so that there is a number after it.
+        """
+        ahead: int | np.ndarray = self.length
+        if self.semantics == "sliding":
+            ahead = self.length - 1 - at % self.slide
+        return np.minimum(at, _GREATEST - 1 - ahead) + ahead
 
 
 @storable

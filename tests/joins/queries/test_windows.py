@@ -180,3 +180,14 @@ def test_an_event_time_is_seen_as_far_as_it_reaches(window: Window, older: int, 
     times = np.array([older]), np.array([older + gap])
     is_seen = window.bound(times[1]) <= times[0]
     assert (times[1] <= window.reach(times[0])) == is_seen
+
+
+@given(window=windows(), beside=st.integers(0, 60), late=st.booleans())
+def test_event_times_reach_as_far_as_int64_does(window: Window, beside: int, late: bool) -> None:
+    """With Python's integers, which do not overflow, as the yardstick."""
+    end = np.iinfo(np.int64)
+    at = int(end.max) - beside if late else int(end.min) + beside
+    ahead = window.length
+    if window.semantics == "sliding":
+        ahead -= 1 + at % window.slide
+    assert window.reach(np.array([at])).tolist() == [min(at + ahead, int(end.max) - 1)]
