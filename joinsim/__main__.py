@@ -3,7 +3,8 @@
 Ctrl-C may come in the seconds before everything is imported. SIGTERM, and SIGHUP of a terminal that
 closes, are treated like it: otherwise the person who ends the command would have to end what it has
 started. It may also come where Python can raise nothing, as in what numba calls from C for every
-kernel that it loads; then it comes again.
+kernel that it loads, or where what is raised gets lost, as in what modules of Cython call while
+they are imported; then it comes again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
+    from types import FrameType
 
 _COLLECT_AFTER = 500_000
 """Objects made before Python looks for cycles among them. It looks after 700, and imports make
@@ -40,9 +42,10 @@ def main() -> None:
     # Otherwise the interpreter's end looks for cycles among all of them, several times: 0.4 s.
     atexit.register(gc.freeze)
     sys.unraisablehook = _interrupt_again
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which is how nohup has it
-        signal.signal(signal.SIGHUP, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as for a shell's background jobs, or nohup
+            signal.signal(number, _interrupt)
     try:
         from joinsim.cli.command_line import main as run
         from scenarios.wall_clock import process_began_s
@@ -71,6 +74,22 @@ def _ready_streams() -> None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  (stays open)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    """Raise what Ctrl-C raises; later, where a module that is not Python's would lose it."""
+    if _begins_extension(frame):
+        _thread.start_new_thread(_interrupt_soon, ())
+    else:
+        raise KeyboardInterrupt
+
+
+def _begins_extension(frame: FrameType | None) -> bool:
+    """Return whether *frame* is of a function that an extension module calls as it is imported."""
+    below = None
+    while frame is not None and frame.f_code.co_name != "_call_with_frames_removed":
+        below, frame = frame, frame.f_back
+    return frame is not None and below is not None and below.f_code.co_name != "<module>"
 
 
 def _interrupt_again(lost: UnraisableHookArgs) -> None:

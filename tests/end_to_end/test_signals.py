@@ -54,6 +54,22 @@ joinsim.cli.command_line.main = hung_up
     assert json.loads(out)["scenarios"]
 
 
+def test_a_run_stopped_while_an_extension_is_imported_ends_as_any_other(tmp_path: Path) -> None:
+    """What its functions in C call may raise what it likes: it is lost."""
+    before = """
+import abc, os, signal
+register = abc.ABCMeta.register
+def stop(kind, made):
+    if made.__module__ == "numpy.random._generator":
+        abc.ABCMeta.register = register
+        os.kill(os.getpid(), signal.SIGINT)
+    return register(kind, made)
+abc.ABCMeta.register = stop
+"""
+    with command(on_ray(tmp_path), tmp_path, before=before) as run:
+        assert_stops(run)
+
+
 def test_a_run_stopped_while_a_class_is_made_ends_as_any_other(tmp_path: Path) -> None:
     """Python 3.11 wraps what is raised there in a RuntimeError."""
     before = """
