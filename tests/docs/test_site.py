@@ -184,6 +184,7 @@ def test_each_topology_has_a_picture_and_its_parameters(site: dict[Path, Links])
         page.read_text(encoding="utf-8") for page in site if page.parent.name == "systems"
     )
     for name, topology in TOPOLOGIES.items():
-        assert f'aria-label="The actors of {name}"' in text, name
+        entry = f'aria-label="The actors of {name}"'
+        assert entry in text, f"no page of docs/systems has an entry {{system}} {name}"
         for parameter in describe(topology):
             assert f">{parameter.name}<" in text, (name, parameter.name)
