@@ -120,7 +120,7 @@ def contenders(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
 def sweep(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
     """Return PIM-Trees of several merge ratios, depths and node widths, and live ones of ratios."""
     live: dict[str, tuple[object, int]] = {
-        f"live, {threads} threads, m {ratio}": (share_pim_tree(threads, ratio), _FILL_BATCH)
+        f"live, threads {threads}, m {ratio}": (share_pim_tree(threads, ratio), _FILL_BATCH)
         for ratio in (1 / 8, 1 / 4, 1 / 2, 1.0)
         for threads in (1, 2)
     }

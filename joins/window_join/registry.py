@@ -101,7 +101,7 @@ class Making:
 
     @property
     def ratio(self) -> float:
-        """The merge ratio, the usual one where none was set, of one thread and simulated cores."""
+        """The merge ratio of one thread and of simulated cores, set or usual."""
         usual = SHARED_MERGE_RATIO if self.threads else MERGE_RATIO
         return usual if self.merge_ratio is None else self.merge_ratio
 

@@ -27,7 +27,7 @@ SHARED_MERGE_RATIO = 1.0
 """For the paper's threads, which share the index: a merge keeps all of them from something, so that
 the fewest are best (Figure 9a)."""
 THREADS_MERGE_RATIO = 1 / 4
-"""For real threads: one and two of them took 0.6 to 0.95 times as long as with 1, with windows of
+"""For real threads: one and two of them took 0.65 to 0.95 times as long as with 1, in windows of
 2^16 and 2^20; ``--sweep`` tries others."""
 
 
