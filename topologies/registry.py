@@ -89,31 +89,19 @@ class Registry(Mapping[str, Topology[Any]]):
         its parameters are no dataclass, or when one of them has the name of a key of a run's
         configuration.
         """
-        kind = type(topology)
-        absent = [key for key in _REQUIRED if not hasattr(topology, key)]
-        if absent:
-            raise TopologyError(f"{kind.__module__}.{kind.__name__} lacks {', '.join(absent)}")
-        name = topology.name
+        kind, name = type(topology), _well_formed(topology).name
         known = name in self._topologies or name in self._own
         if known and type(self[name]) is not kind:
             raise TopologyError(
                 f"{kind.__module__}.{kind.__name__}: a topology is called {name!r} already; choose "
                 "another name"
             )
-        if not is_dataclass(topology.parameters_type):
-            raise TopologyError(f"{name}: parameters_type must be a dataclass")
-        taken = RESERVED.intersection(field.name for field in fields(topology.parameters_type))
-        if taken:
-            raise TopologyError(
-                f"{name}: a parameter cannot have the name of a key of a run's configuration, as "
-                f"{', '.join(sorted(taken))}; those are {', '.join(sorted(RESERVED))}"
-            )
         return topology
 
     def __getitem__(self, name: str) -> Topology[Any]:
         if name in self._own and name not in self._topologies:
             module, _, kind = self._own[name].partition(":")
-            self._topologies[name] = getattr(import_module(module), kind)()
+            self._topologies[name] = _well_formed(getattr(import_module(module), kind)())
         if name not in self._topologies:
             self._load()
         return self._topologies[name]
@@ -138,6 +126,24 @@ class Registry(Mapping[str, Topology[Any]]):
                     f"be loaded: {error}"
                 ) from error
             self.register(kind)
+
+
+def _well_formed(topology: Topology[Any]) -> Topology[Any]:
+    """Return *topology* if it has all attributes, and parameters that a run can set."""
+    kind = type(topology)
+    absent = [key for key in _REQUIRED if not hasattr(topology, key)]
+    if absent:
+        raise TopologyError(f"{kind.__module__}.{kind.__name__} lacks {', '.join(absent)}")
+    name = topology.name
+    if not is_dataclass(topology.parameters_type):
+        raise TopologyError(f"{name}: parameters_type must be a dataclass")
+    taken = RESERVED.intersection(field.name for field in fields(topology.parameters_type))
+    if taken:
+        raise TopologyError(
+            f"{name}: a parameter cannot have the name of a key of a run's configuration, as "
+            f"{', '.join(sorted(taken))}; those are {', '.join(sorted(RESERVED))}"
+        )
+    return topology
 
 
 TOPOLOGIES = Registry(_OWN)

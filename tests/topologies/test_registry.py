@@ -41,6 +41,15 @@ class MyJoin(Topology[MyParameters]):
         return ActorGraph()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    rows: int = 1
+
+
+class TakesRows(MyJoin):
+    parameters_type: Any = Rows
+
+
 def test_reserved_names_are_the_keys_of_a_run() -> None:
     assert set(RunConfig.model_fields) == RESERVED
 
@@ -65,6 +74,11 @@ def test_a_parameter_named_as_a_key_of_a_run_is_refused(name: str) -> None:
     system = type("Colliding", (MyJoin,), {"parameters_type": parameters})
     with pytest.raises(TopologyError, match=f"configuration, as {name}; those are backend, bind"):
         Registry().register(system)
+
+
+def test_a_system_of_our_own_is_refused_as_a_users_is() -> None:
+    with pytest.raises(TopologyError, match="configuration, as rows"):
+        Registry({"my_join": f"{__name__}:TakesRows"})["my_join"]
 
 
 def test_parameters_are_a_dataclass() -> None:
