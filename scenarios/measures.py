@@ -74,6 +74,7 @@ ENDS = ("source", "sink")
 """Roles that feed a system and take its results: no part of it."""
 
 _PERCENTILES = {f"p{p}": p for p in (1, 5, *range(10, 91, 10), 25, 75, 95, 99)} | {"max": 100}
+_EVER = np.array([0, np.iinfo(np.int64).max])  # from the first time, or id, on, to the last
 _RESULT_COLUMNS = ["probe_id", "sender", "count", "latency_ns"]
 _COLUMNS = [
     "sender", "receiver", "rows", "first", "last", "sent_ns", "arrived_ns", "started_ns", "done_ns"
@@ -101,7 +102,7 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     busy_s, rows = _busy_seconds(about, roles), _received(about, roles)
     merges_ms = merge_times_ms(trace, roles)
     network = build_network(config.network, graph.placement.values())
-    execution = measured_cost(report.directory / TRACE, graph, network, operators)
+    (execution,) = measured_costs(report.directory / TRACE, graph, network, operators)
     pace = Pace(trace, roles)
     over_parts = pace.over_parts(tuples)
     whole = summary(report)
@@ -200,7 +201,7 @@ def _result_latencies(
     *actors* are in the order of rank.
     """
     config, files = report.plan.config, report.plan.files
-    ends = [np.array([0, np.iinfo(np.int64).max])] * len(files)
+    ends = [_EVER] * len(files)
     if config.measured:
         ends = split_by_stream(files, np.array(config.measured))
     found = []
@@ -246,21 +247,12 @@ class MeasuredPlan:
     seconds: float
 
 
-def measured_cost(
-    trace_path: Path, graph: ActorGraph, network: nx.Graph, roles: Collection[str]
-) -> MeasuredPlan:
-    """Return what the actors of *roles* did, and sent to each other over *network*."""
-    everything = np.array([0, np.iinfo(np.int64).max])
-    (measured,) = measured_costs(trace_path, graph, network, roles, everything)
-    return measured
-
-
 def measured_costs(
     trace_path: Path,
     graph: ActorGraph,
     network: nx.Graph,
     roles: Collection[str],
-    edges_ns: np.ndarray,
+    edges_ns: np.ndarray = _EVER,
 ) -> list[MeasuredPlan]:
     """Return what the actors of *roles* did, and sent to each other over *network*, by time.
 

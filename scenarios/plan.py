@@ -217,7 +217,8 @@ def make_plan(
     choice = None
     if topology is None and config.topology == AUTO:
         choice = choose(query, _feeding(config), config.parameters)
-        topology, config = choice.topology, config.model_copy(update={"topology": choice.name})
+        topology = choice.topology
+        config = config.model_copy(update={"topology": topology.name})
     topology = topology or find_topology(config.topology)
     parameters = make_parameters(topology, config.parameters)
     if not (config.feeding.watermarks or config.feeding.unbounded_state):
@@ -404,11 +405,6 @@ class SystemChoice:
 
     topology: Topology[Any]
     why: str
-
-    @property
-    def name(self) -> str:
-        """The system's name."""
-        return self.topology.name
 
     def __str__(self) -> str:
         return f"no topology was named: {self.topology.name} is taken, because {self.why}"

@@ -30,7 +30,7 @@ from joins.window_join.rows import RowMaker
 from scenarios.calibration.window_workload import time_join, tuples_to_time
 from scenarios.config import build_network
 from scenarios.formatting import NO_VALUE, TextTable, format_count, notebook_html
-from scenarios.measures import measured_cost, record
+from scenarios.measures import measured_costs, record
 from scenarios.plan import Plan
 from scenarios.run import Report
 from scenarios.run_directory import TRACE
@@ -174,7 +174,7 @@ class SemijoinPlanner(Planner):
         plan = report.plan
         graph = plan.graph(pairs=False)
         network = build_network(plan.config.network, graph.placement.values())
-        measured = measured_cost(report.directory / TRACE, graph, network, {_SITE})
+        (measured,) = measured_costs(report.directory / TRACE, graph, network, {_SITE})
         span_s = _arrivals_s(plan)
         return proposal.with_measured(
             {_BYTES: measured.nbytes / span_s, _TIME: measured.seconds / span_s}

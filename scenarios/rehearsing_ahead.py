@@ -69,13 +69,8 @@ def rehearsing_ahead(
                 pass
 
 
-def _rehearse_raw(config: RunConfig) -> None:
-    """Rehearse a run of *config* with the first rows of its raw files."""
-    plan = make_plan(config, prepare=_first_rows)
-    rehearse(*plan.rehearsal)
-
-
 def _first_rows(config: RunConfig, query: JoinQuery) -> tuple[TableStream, ...]:
+    """Prepare the first rows of the raw files of *config*."""
     tables = [_head(raw_file(stream)) for stream in config.streams]
     return prepare_tables(query, tables, [stream.time for stream in config.streams])
 
@@ -98,7 +93,8 @@ if __name__ == "__main__":
     asked = sys.stdin.buffer.readline()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(Exception):  # the run itself will meet it again
-        _rehearse_raw(RunConfig.model_validate_json(asked))
+        config = RunConfig.model_validate_json(asked)
+        rehearse(*make_plan(config, prepare=_first_rows).rehearsal)
     from scenarios.report.picture import vega_script  # no other process needs it
 
     vega_script()

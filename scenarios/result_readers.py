@@ -254,11 +254,6 @@ class LatencyHistogram:
         return min(self.max, int(_EDGES[place + 1]))
 
 
-def joined_path(directory: Path) -> Path:
-    """Return the file of the selected columns."""
-    return directory / "joined.parquet"
-
-
 class JoinedColumns:
     """The selected columns of the pairs listed in a directory, some thousand pairs at a time.
 
@@ -297,7 +292,7 @@ class JoinedColumns:
 def write_joined(query: JoinQuery, streams: Sequence[PreparedStream], directory: Path) -> None:
     """Write ``joined.parquet`` beside the pairs in *directory*."""
     joined = JoinedColumns(query, streams, directory)
-    with WholeTable(joined_path(directory), joined.schema, compression="zstd") as file:
+    with WholeTable(directory / "joined.parquet", joined.schema, compression="zstd") as file:
         for table in joined:
             file.write(table)
 

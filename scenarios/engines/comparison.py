@@ -108,13 +108,10 @@ class EngineComparison(Recorded):
     @property
     def passed(self) -> bool | None:
         """Whether all engines that ran agree with the oracle; None where nothing was tested."""
-        if not self.measured or not (self.expected.pairs or self._produced):
+        produced = any(one.totals.pairs for one in self.measured.values())
+        if not self.measured or not (self.expected.pairs or produced):
             return None
         return all(map(self.equals, self.measured))
-
-    @property
-    def _produced(self) -> bool:
-        return any(one.totals.pairs for one in self.measured.values())
 
     def add(self, engine: str, measured: EngineResult) -> None:
         """Add an engine's measurement, in the order of wall time."""

@@ -168,9 +168,9 @@ class DuckDB(EmbeddedEngine):
 
 def _duckdb_table(name: str, file: StreamFile) -> str:
     """Return the statement that loads a prepared stream as the table *name*."""
-    names = (f'"{field.replace(chr(34), chr(34) * 2)}"' for field in file_columns(file.schema))
     named = ", ".join(
-        f"{a} AS {b}" for a, b in zip(names, file_columns(file.schema).values(), strict=True)
+        f'"{field.replace(chr(34), chr(34) * 2)}" AS {column}'
+        for field, column in file_columns(file.schema).items()
     )
     paths = ", ".join(quote(str(path)) for path in part_files(file.directory))
     return f"CREATE TABLE {name} AS SELECT {named} FROM read_parquet([{paths}])"

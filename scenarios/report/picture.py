@@ -122,7 +122,11 @@ class Picture:
         drawn: Spec = {
             "$schema": SCHEMA,
             "data": {"name": "table", "values": self.rows},
-            "params": time_params(self.span_s),
+            # `time_axis` refers to these.
+            "params": [
+                {"name": name, "value": at}
+                for name, at in zip(("begin", "end"), self.span_s or (), strict=False)
+            ],
             "concat": panels,
             "columns": columns,
             "spacing": 12,
@@ -170,13 +174,6 @@ def config(size: float) -> Spec:
         "line": {"strokeWidth": 1.6, "color": ink},
         "rule": {"color": ink},
     }
-
-
-def time_params(span_s: tuple[float, float] | None) -> list[Spec]:
-    """Return the parameters that `time_axis` refers to."""
-    if span_s is None:
-        return []
-    return [{"name": name, "value": at} for name, at in zip(("begin", "end"), span_s, strict=True)]
 
 
 def short(name: str) -> str:

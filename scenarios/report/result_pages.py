@@ -46,12 +46,10 @@ from scenarios.run import Report
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import ClaimCounts, Reproduced, Reproduction, went_wrong
+from scenarios.sweep import MEASURES
 from topologies.assumptions import ASSUMPTIONS, Assumption
 
-_MEASURES = {
-    "throughput_tps": "throughput, tuples/s",
-    "latency_ms.p95": "latency p95, ms",
-    "network.bytes": "network, bytes",
+_MEASURES = MEASURES | {
     "state_bytes.total": "state at the end, bytes",
     "kernel_seconds.total": "kernel time, s",
 }

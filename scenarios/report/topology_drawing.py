@@ -140,11 +140,9 @@ def _plain_looks(graph: ActorGraph) -> _Looks:
 
 def _heat(share: float) -> str:
     """Return the colour of a load, between the two of `_HEAT` that are nearest."""
-    at = share * (len(_HEAT) - 1)
-    place = min(int(at), len(_HEAT) - 2)
-    cold, hot = (_rgb(_HEAT[place + i]) for i in (0, 1))
-    mixed = (round(a + (b - a) * (at - place)) for a, b in zip(cold, hot, strict=True))
-    return "#" + "".join(f"{one:02x}" for one in mixed)
+    loads = np.linspace(0, 1, len(_HEAT))
+    channels = zip(*map(_rgb, _HEAT), strict=True)
+    return "#" + "".join(f"{round(np.interp(share, loads, one)):02x}" for one in channels)
 
 
 def _rgb(colour: str) -> tuple[int, ...]:

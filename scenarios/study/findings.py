@@ -30,6 +30,7 @@ from scenarios.tables import add_to_digest
 COUNTED = {"correctness": "tuples", "approximation.recall": "verdict.expected"}
 """Measures that are shares, to how many things they are a share of."""
 
+_JUDGED = ("claims_exact", "passed", "failure")
 _PACKAGES = ("actors", "joins", "netsim", "scenarios", "spark_bridge", "topologies")
 
 
@@ -75,7 +76,7 @@ class Findings(Recorded):
         results = {}
         for point, record in zip(study.points, written["points"], strict=True):
             del record["number"], record["label"]
-            judged = {key: record.pop(key) for key in ("claims_exact", "passed", "failure")}
+            judged = {key: record.pop(key) for key in _JUDGED}
             results[point.number] = RunResult(config=point.config, record=record, **judged)
         return cls(study=study, results=results, inputs=inputs, date=written["date"])
 
@@ -203,14 +204,9 @@ class Findings(Recorded):
                 for finding in self.claims
             ],
             "points": [
-                {
-                    "number": point.number,
-                    "label": point.label,
-                    "claims_exact": self.results[point.number].claims_exact,
-                    "passed": self.results[point.number].passed,
-                    "failure": self.results[point.number].failure,
-                    **self.results[point.number].record,
-                }
+                {"number": point.number, "label": point.label}
+                | {key: getattr(self.results[point.number], key) for key in _JUDGED}
+                | self.results[point.number].record
                 for point in self.study.points
             ],
             "inputs": self.inputs,

@@ -471,7 +471,8 @@ def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
         f"{fuzzed.without_pairs / max(fuzzed.worlds, 1):.0%})"
     )
     for trial, file in zip(fuzzed.failures, fuzzed.files, strict=True):
-        _show_failure(out, trial, file)
+        out.print(f"{trial.world.topology}: {trial.failure}", style="red")
+        out.print(f"  made small: {trial.world.tuples} tuples; joinsim replay {file}")
     failed = f"{len(fuzzed.failures):,} of {fuzzed.worlds:,} failed"
     print_table(out, TextTable(columns=(), rows=[(verdict_cell(not fuzzed.failures), failed)]))
 
@@ -501,11 +502,6 @@ def show_replayed(
         ("digest", f"{trial.digest or 'none'}: {digest}"),
     ]
     print_table(out, TextTable(columns=(), rows=rows))
-
-
-def _show_failure(out: Console, trial: WorldTrial, file: Path) -> None:
-    out.print(f"{trial.world.topology}: {trial.failure}", style="red")
-    out.print(f"  made small: {trial.world.tuples} tuples; joinsim replay {file}")
 
 
 _MESSAGE = ("sender", "receiver", "port", "seq", "nbytes", "rows")

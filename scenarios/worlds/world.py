@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
-from pydantic import ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from actors.feed import StreamData, StreamFile, StreamTable
@@ -27,15 +27,13 @@ from scenarios.run import InlineHosting, Report, execute
 from scenarios.run_directory import clear_results
 from scenarios.scenario_files import ConfigError, build, explain
 from topologies import Topology, find_topology
-from topologies.topology import SinkPlace
+from topologies.topology import STRICT, SinkPlace
 
 _FIELDS = {"x": "float64", "y": "int64"}
 _OF_A_SCENARIO = ("topology", "query", "parameters", "network", "feeding", "faults", "sink", "seed")
 
-_STRICT = ConfigDict(extra="forbid")
 
-
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class WorldStream:
     """The tuples of one stream: their event times in ns, ascending, and their fields x and y."""
 
@@ -71,7 +69,7 @@ class WorldStream:
         return StreamFile(schema=Schema(stream=name, fields=_FIELDS), directory=directory)
 
 
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class World:
     """One run, with its tuples.
 
@@ -185,7 +183,7 @@ class World:
         return stream.write(name, directory / "streams" / name, self.segment_rows)
 
 
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Recording:
     """A world in a file.
 

@@ -33,14 +33,14 @@ KEYED = f"A, B WHERE A.k = B.k AND {WITHIN}"
 )
 def test_the_query_decides_which_system_it_runs_on(query: str, system: str) -> None:
     choice = choose(parse_query(f"SELECT * FROM {query}"), Feeding(), {})
-    assert choice.name == system
+    assert choice.topology.name == system
     assert str(choice).startswith(f"no topology was named: {system} is taken, because ")
 
 
 def test_parameters_and_disorder_leave_only_the_systems_that_take_them() -> None:
     query = parse_query(f"SELECT * FROM A, B WHERE A.x < B.x {WINDOW}")
-    assert choose(query, Feeding(), {"po_join_pes": 3}).name == "spo_join"
-    assert choose(query, Feeding(disorder=Disorder(delay_ns=5)), {}).name == "panjoin"
+    assert choose(query, Feeding(), {"po_join_pes": 3}).topology.name == "spo_join"
+    assert choose(query, Feeding(disorder=Disorder(delay_ns=5)), {}).topology.name == "panjoin"
     with pytest.raises(ConfigError, match=r"po_join_pe: .* did you mean 'po_join_pes'"):
         choose(query, Feeding(), {"po_join_pe": 3})
 
