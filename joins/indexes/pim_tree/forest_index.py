@@ -80,8 +80,8 @@ class ForestIndex(Stateful, ABC):
     sides
         Streams that are indexed: 1, or 2 for a join of two streams.
     run_width, tree_width
-        Entries per leaf and children per node of the immutable and of the mutable trees, at least
-        4; *tree_width* even.
+        Entries per leaf and children per node of the immutable and of the mutable trees, even and
+        at least 4.
     """
 
     state: ClassVar[tuple[str, ...]] = ("forest",)

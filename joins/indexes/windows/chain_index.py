@@ -17,6 +17,7 @@ import numpy as np
 
 from joins.indexes.index import Ranges, at_least_one
 from joins.indexes.windows.window_tree import WindowTree
+from joins.indexes.windows.window_tuples import check_tuples
 from joins.matches import ProbeResult
 from joins.state import Stateful
 from joins.work import NO_WORK, Work
@@ -49,8 +50,10 @@ class ChainIndex(Stateful):
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Insert tuples into the active sub-index, and archive it whenever it is full.
 
-        Raise what `WindowTuples.append` raises; sub-indexes filled by then stay as they are.
+        Raise what `check_tuples` raises, and insert nothing then.
         """
+        newest = np.array(self._newest[-1:], np.int64)
+        columns, positions = check_tuples(self._predicates, columns, positions, newest)
         work, done = NO_WORK, 0
         while True:
             end = min(len(positions), done + self._length - len(self._active))

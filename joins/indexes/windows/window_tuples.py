@@ -20,6 +20,27 @@ from joins.work import Work, new_counters
 _CAPACITY_MIN = 64
 
 
+def check_tuples(
+    predicates: int, columns: Sequence[np.ndarray], positions: np.ndarray, last: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return tuples to store as columns that kernels can take, and their positions.
+
+    *last* is the position stored last, if there is one. Raise :exc:`ValueError` or
+    :exc:`TypeError` when a column is missing, not int64 or of another length, or when positions do
+    not ascend.
+    """
+    check_predicates(predicates, columns=columns)
+    positions = column(positions, np.int64, "positions")
+    n = len(positions)
+    keys = [column(codes, np.int64, f"column {i}", n) for i, codes in enumerate(columns)]
+    ascending = np.concatenate([last, positions])
+    wrong = np.flatnonzero(ascending[1:] <= ascending[:-1])
+    if len(wrong):
+        earlier, later = ascending[wrong[0] : wrong[0] + 2]
+        raise ValueError(f"positions: {later} comes after {earlier}; they must ascend")
+    return keys, positions
+
+
 class WindowTuples(Stateful):
     """Columns that grow at the end and are dropped from the front.
 
@@ -46,21 +67,10 @@ class WindowTuples(Stateful):
         self._allocate(predicates, _CAPACITY_MIN)
 
     def append(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
-        """Append tuples.
-
-        Raise :exc:`ValueError` or :exc:`TypeError` when a column is missing, not int64 or of
-        another length, or when positions do not ascend; nothing is appended then.
-        """
-        check_predicates(len(self.keys), columns=columns)
-        positions = column(positions, np.int64, "positions")
-        n = len(positions)
-        keys = [column(codes, np.int64, f"column {i}", n) for i, codes in enumerate(columns)]
+        """Append tuples; raise what `check_tuples` raises, and append nothing then."""
         last = self.positions[max(self.begin, self.end - 1) : self.end]
-        ascending = np.concatenate([last, positions])
-        wrong = np.flatnonzero(ascending[1:] <= ascending[:-1])
-        if len(wrong):
-            earlier, later = ascending[wrong[0] : wrong[0] + 2]
-            raise ValueError(f"positions: {later} comes after {earlier}; they must ascend")
+        keys, positions = check_tuples(len(self.keys), columns, positions, last)
+        n = len(positions)
         moved = self._make_room(n)
         for row, values in zip(self.keys, keys, strict=True):
             row[self.end : self.end + n] = values

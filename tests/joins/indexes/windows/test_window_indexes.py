@@ -234,15 +234,20 @@ def test_a_snapshot_is_not_changed_by_what_comes_later(name):
         ([[1, 2]], [5, 6], "columns: 1 given for 2 predicates"),
         ([[1, 2], [1, 2]], [6, 6], "positions: 6 comes after 6"),
         ([[1, 2], [1, 2]], [4, 5], "positions: 4 comes after 4"),
+        ([[1, 2], [1, 2]], [5, 5], "positions: 5 comes after 5"),
         ([[1], [1, 2]], [5, 6], "column 0: shape"),
+        ([[1, 2], [1, 2, 3]], [5, 6], "column 1: shape"),
+        ([[*range(9)], [*range(9)]], [*range(5, 13), 3], "positions: 3 comes after 12"),
     ],
 )
-def test_what_is_not_a_batch_of_tuples_is_refused(name, columns, positions, text):
+@pytest.mark.parametrize("stored", [1, OPTIONS["chain_index"]["length"]])
+def test_what_is_not_a_batch_of_tuples_is_refused(name, stored, columns, positions, text):
+    """After one tuple, and after as many as fill a chain's sub-index; the last is at position 4."""
     index = make(name, 2)
-    index.insert([np.array([1]), np.array([1])], np.array([4]))
+    index.insert(list(np.ones((2, stored), np.int64)), np.arange(5 - stored, 5))
     with pytest.raises((TypeError, ValueError), match=text):
         index.insert([np.array(values) for values in columns], np.array(positions))
-    assert len(index) == 1
+    assert len(index) == stored
 
 
 @EVERY_INDEX
