@@ -63,7 +63,6 @@ class MergeThreshold:
         return stretch
 
 
-@storable
 @dataclass(frozen=True, kw_only=True)
 class EpochCut:
     """A run of arrivals of one epoch.

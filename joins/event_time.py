@@ -17,7 +17,7 @@ from joins.arrivals import Arrivals
 from joins.batch import Batch
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
-from joins.state import Stateful, storable
+from joins.state import Stateful
 
 NO_WATERMARK = int(np.iinfo(np.int64).min)
 """Before anything has arrived, or where there are no watermarks: nothing is late."""
@@ -69,7 +69,6 @@ class EventTimeBounds(Stateful):
         return int(self._windows[stream].bound(np.array(watermark)))
 
 
-@storable
 class Candidates(NamedTuple):
     """Pairs that satisfy all predicates, a row each; their event times are not compared yet.
 
@@ -96,7 +95,6 @@ class Candidates(NamedTuple):
         return cls(*(np.concatenate(columns) for columns in zip(nothing, *parts, strict=True)))
 
 
-@storable
 class Paired(NamedTuple):
     """The pairs of some probes, by the newer tuple of each pair.
 

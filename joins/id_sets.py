@@ -16,7 +16,6 @@ import numpy as np
 from joins.hashing import splitmix64
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room
-from joins.state import storable
 from joins.work import COMPARISONS, INSERTS
 
 _SLOTS_PER_ID = 2
@@ -24,7 +23,6 @@ _SLOTS_PER_ID = 2
 short."""
 
 
-@storable
 class _Lists(NamedTuple):
     """Lists of ids, all in one array; l lists, m rows.
 
@@ -41,7 +39,6 @@ class _Lists(NamedTuple):
     ids: np.ndarray
 
 
-@storable
 class _Table(NamedTuple):
     """A hash table by open addressing: each slot's key, and in how many lists it was (0: empty)."""
 

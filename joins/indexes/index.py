@@ -26,7 +26,7 @@ from joins.batch import Batch, Rows
 from joins.machine.compiling import inlined
 from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
-from joins.state import State, storable
+from joins.state import State
 from joins.work import Work
 
 LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -92,7 +92,6 @@ def decode(codes: np.ndarray, dtype: str) -> np.ndarray:
     return values
 
 
-@storable
 class Ranges(NamedTuple):
     """A batch of probes: a range of codes per predicate, and which stored tuples each one sees.
 

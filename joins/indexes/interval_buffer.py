@@ -28,7 +28,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import copy_entries
 from joins.machine.lanes import LOOKAHEAD, leading_less
 from joins.matches import ProbeResult
-from joins.state import State, Stateful, storable
+from joins.state import State, Stateful
 from joins.work import BYTES_COPIED, COMPARISONS, INSERTS, MATCHES, MOVES, Work, new_counters
 
 _LEAST_KEYS = 16
@@ -36,7 +36,6 @@ _LEAST_TUPLES = 64
 _FULL = -1
 
 
-@storable
 class _Keys(NamedTuple):
     """The keys, and each one's stretch of the pool.
 
@@ -62,7 +61,6 @@ class _Keys(NamedTuple):
     used: np.ndarray
 
 
-@storable
 class _Pool(NamedTuple):
     """The tuples, each key's in the order of their event times.
 

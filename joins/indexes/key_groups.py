@@ -9,12 +9,10 @@ import numpy as np
 from joins.hashing import splitmix64
 from joins.machine.compiling import kernel
 from joins.machine.lanes import LOOKAHEAD
-from joins.state import storable
 
 _OUT_OF_TIME = -1
 
 
-@storable
 class KeyGroups(NamedTuple):
     """Rows of a batch, those of one key side by side, in the order of event time.
 

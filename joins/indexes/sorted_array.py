@@ -12,7 +12,6 @@ import numpy as np
 
 from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, lanes_greater, lanes_less, move_lanes
-from joins.state import storable
 from joins.work import COMPARISONS, MOVES
 
 AT_ONCE = 8
@@ -22,7 +21,6 @@ _GROUP = 64
 """Searches made side by side."""
 
 
-@storable
 class SortedRun(NamedTuple):
     """Sorted entries with room behind them.
 

@@ -22,7 +22,6 @@ from joins.state import Stateful, storable
 _FIRST_KEYS = 64
 
 
-@storable
 class KernelRows(NamedTuple):
     """Columns of int64, one row per arriving tuple; keys are codes (`joins.indexes.index`).
 

@@ -54,7 +54,6 @@ from joins.indexes.range_search import Brackets
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned
 from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has_room
-from joins.state import storable
 from joins.work import BITS, COMPARISONS, INSERTS, Work, new_counters
 
 NODE_KEYS = 8
@@ -71,7 +70,6 @@ _EMPTY = -1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: neighbouring ids go far apart.
 
 
-@storable
 class CssNodes(NamedTuple):
     """The arrays of a tree that a search reads.
 
@@ -331,7 +329,6 @@ class CssHashSegment(_CssSegment):
         return find_matches(step, len(most), enumerate=enumerate, most=most, counters=counters)
 
 
-@storable
 class _HashTable(NamedTuple):
     """Ids by open addressing, and for each how many further predicates it satisfies."""
 

@@ -29,7 +29,6 @@ from joins.indexes.range_search import Within, filter_candidates
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has_room
-from joins.state import storable
 from joins.work import BITS, COMPARISONS, Work
 
 _WORD_BITS = 64
@@ -40,7 +39,6 @@ _FLIP_COST = 2  # one bit of a bit array
 _WORD_COST = 1  # one word filled or read
 
 
-@storable
 class SealedArrays(NamedTuple):
     """The arrays of a segment that a probe reads; n tuples, p predicates.
 

@@ -48,7 +48,6 @@ from joins.indexes.range_search import Within, filter_candidates
 from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, widen_lanes
 from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total
-from joins.state import storable
 from joins.work import COMPARISONS, Work, new_counters
 
 _BLOCK_BITS_MIN = 6
@@ -57,7 +56,6 @@ _GROUP_BITS = 2  # Logarithm of how many groups of blocks make one of the next l
 _CORNERS = 4  # Cells of the table per rectangle or run; a cell read counts as a comparison.
 
 
-@storable
 class Grid(NamedTuple):
     """The arrays of a prefix grid; n tuples, p predicates, b blocks of ``1 << block_bits`` places.
 

@@ -65,7 +65,6 @@ _RARE = 8
 """Fewer than one match in so many probes: most ranges are empty, which a branch then predicts."""
 
 
-@storable
 class Arrays(NamedTuple):
     """The sorted arrays of a BI-Sort.
 

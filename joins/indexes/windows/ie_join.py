@@ -41,11 +41,9 @@ from joins.matches import (
     has_room,
     order_by_row,
 )
-from joins.state import storable
 from joins.work import BITS, COMPARISONS, NO_WORK, Work
 
 
-@storable
 class Sorted(NamedTuple):
     """The arrays of one batch; n stored tuples, m probes.
 

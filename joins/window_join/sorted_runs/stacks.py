@@ -72,7 +72,6 @@ class Stacks(NamedTuple):
     horizon: np.ndarray
 
 
-@storable
 class UpperRun(NamedTuple):
     """The upper one of two runs while they are merged.
 
