@@ -111,30 +111,6 @@ def chained_index(load: JoinLoad, active: TreeTimes, archived: TreeTimes, length
     }
 
 
-def im_tree(
-    load: JoinLoad,
-    mutable: TreeTimes,
-    immutable: TreeTimes,
-    merge_ratio: float,
-    merge_entry_ns: float,
-) -> Terms:
-    """Equation 5: two trees are searched, the mutable one is inserted into, merging is shared out.
-
-    Between two merges the mutable tree grows from nothing to m·w; its height is that of the mean,
-    m·w / 2, and as many tuples have expired in the immutable one.
-    """
-    inserts = merge_ratio * load.window
-    merge_ns = merge_time(load.window + inserts, immutable.fanout, merge_entry_ns)
-    stale = load.match_rate * merge_ratio / 2
-    height = mutable.height(inserts / 2)
-    return {
-        "search": height * mutable.search_ns + immutable.height(load.window) * immutable.search_ns,
-        "scan": (load.match_rate + stale) * load.compare_ns,
-        "merge": merge_ns / inserts,
-        "insert": height * mutable.insert_ns,
-    }
-
-
 def pim_tree(
     load: JoinLoad,
     mutable: TreeTimes,
@@ -143,20 +119,25 @@ def pim_tree(
     merge_entry_ns: float,
     insertion_depth: int,
 ) -> Terms:
-    """Equation 6: as an IM-Tree, with subindexes in place of the one mutable tree.
+    """Equations 5 and 6: two trees are searched, one is inserted into, merging is shared out.
 
-    A search comes to its subindex on the way down the immutable tree; an insert has to walk those
-    *insertion_depth* levels first.
+    Depth 0 is the IM-Tree, of equation 5. Between two merges its mutable tree grows from nothing to
+    m·w; its height is that of the mean, m·w / 2, and as many tuples have expired in the immutable
+    one. A PIM-Tree (equation 6) has subindexes in place of the one mutable tree. A search comes to
+    its subindex on the way down the immutable tree; an insert has to walk those *insertion_depth*
+    levels first.
     """
     inserts = merge_ratio * load.window
+    merge_ns = merge_time(load.window + inserts, immutable.fanout, merge_entry_ns)
+    stale = load.match_rate * merge_ratio / 2
     depth, subindexes = subindexes_at(insertion_depth, load.window, immutable)
     height = mutable.height(inserts / 2 / subindexes)
-    terms = im_tree(load, mutable, immutable, merge_ratio, merge_entry_ns)
-    terms["search"] = (
-        height * mutable.search_ns + immutable.height(load.window) * immutable.search_ns
-    )
-    terms["insert"] = depth * immutable.search_ns + height * mutable.insert_ns
-    return terms
+    return {
+        "search": height * mutable.search_ns + immutable.height(load.window) * immutable.search_ns,
+        "scan": (load.match_rate + stale) * load.compare_ns,
+        "merge": merge_ns / inserts,
+        "insert": depth * immutable.search_ns + height * mutable.insert_ns,
+    }
 
 
 def subindexes_at(insertion_depth: int, window: float, immutable: TreeTimes) -> tuple[float, float]:
@@ -264,12 +245,10 @@ def predict(
         part = mutable(window / (making.chain_length - 1))
         archived = immutable if making.index == "ib_chain" else part
         terms = chained_index(load, part, archived, making.chain_length)
-    elif making.index == "im_tree":
-        terms = im_tree(load, mutable(m * window / 2), immutable, m, entry_ns)
     else:
-        _, subindexes = subindexes_at(making.insertion_depth, window, immutable)
+        _, subindexes = subindexes_at(making.depth, window, immutable)
         inserted = mutable(m * window / 2 / subindexes)
-        terms = pim_tree(load, inserted, immutable, m, entry_ns, making.insertion_depth)
+        terms = pim_tree(load, inserted, immutable, m, entry_ns, making.depth)
     return CostPrediction(making=making, terms=terms)
 
 

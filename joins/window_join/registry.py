@@ -105,6 +105,11 @@ class Making:
         usual = SHARED_MERGE_RATIO if self.threads else MERGE_RATIO
         return usual if self.merge_ratio is None else self.merge_ratio
 
+    @property
+    def depth(self) -> int:
+        """The insertion depth of a PIM-Tree; an IM-Tree is one of depth 0."""
+        return self.insertion_depth if self.index == "pim_tree" else 0
+
     def make(self, *, self_join: bool, unit_ps: Sequence[int] | None) -> WindowJoin:
         """Return the join, nothing in its windows.
 
@@ -142,9 +147,7 @@ def _own(making: Making, sides: int) -> WindowJoin:
 
 
 def _forest(making: Making, sides: int) -> PimTree:
-    """Return a PIM-Tree, or an IM-Tree: a PIM-Tree of depth 0."""
-    depth = making.insertion_depth if making.index == "pim_tree" else 0
-    return PimTree(sides=sides, merge_ratio=making.ratio, insertion_depth=depth)
+    return PimTree(sides=sides, merge_ratio=making.ratio, insertion_depth=making.depth)
 
 
 def _forest_join(making: Making, sides: int) -> WindowJoin:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from joins.indexes.index import LEAST
-from joins.indexes.pim_tree.forest import NONE, active_tree, nodes_room, run_slot
+from joins.indexes.pim_tree.forest import NONE, active_tree, nodes_room, run_slot, tree_width
 from joins.indexes.pim_tree.forest_index import WIDTH, ForestIndex, merge_runs
 from joins.indexes.pim_tree.mutable_tree import clear_tree
 from joins.work import NO_WORK, Work, new_counters
@@ -57,9 +57,6 @@ class Chain(ForestIndex):
         )
         self._newest = [np.zeros(0, np.int64) for _ in range(sides)]
 
-    def _begin(self, side: int) -> None:
-        self.forest.sides[side]["limit"] = 1
-
     def maintain(self, side: int) -> Work:
         """Drop the oldest tree if all of it has expired, and archive the active one."""
         state = self.forest.sides[side]
@@ -97,7 +94,8 @@ class Chain(ForestIndex):
         return NO_WORK
 
     def _archive_immutable(self, side: int, entries: int) -> Work:
-        self.reserve(run_entries=entries, tree_nodes=nodes_room(entries, 1, self._tree_width))
+        nodes = nodes_room(entries, 1, tree_width(self.forest))
+        self.reserve(run_entries=entries, tree_nodes=nodes)
         counters = new_counters()
         forest = self.forest
         tree = active_tree(forest, side)

@@ -31,9 +31,8 @@ NONE = -1
 LEVELS_MAX = 32
 
 LOCK, ROOT, HEIGHT, SPLITS = range(4)
-"""Places in a row of `Forest.subindexes`; a row fills a cache line, so that locks do not share.
+"""Places in a row of `Forest.subindexes`; a row is a cache line, so that locks do not share.
 `SPLITS` changes whenever a node is split: until then each key's leaf is the one it was."""
-SUBINDEX_WORDS = 8
 
 SIZE, NEXT, KEYS = 0, 1, 8
 """Places in a node; keys begin at a cache line of their own. A node is one row, since it is read as
@@ -149,40 +148,31 @@ def nodes_room(entries: int, subindexes: int, width: int) -> int:
     return leaves + 2 * leaves // (width - 2) + min(split, subindexes) + 2 * ROOM_NODES
 
 
-def make_forest(
-    *,
-    sides: int,
-    runs: int,
-    trees: int,
-    run_entries: int,
-    tree_nodes: int,
-    subindexes: int,
-    run_width: int,
-    tree_width: int,
-) -> Forest:
-    """Return arrays with that many slots per side and room per slot; nothing is in them."""
+def make_forest(slots: Sizes, *, sides: int, run_entries: int, tree_width: int) -> Forest:
+    """Return arrays with these *slots*, and room for *run_entries* in each run; all are empty."""
+    runs, trees, run_width = sides * slots.runs, sides * slots.trees, slots.run_width
     # A merge writes one entry beyond what it keeps, and the last leaf is filled up with `GREATEST`.
     padded = (-(-run_entries // run_width) + 2) * run_width
     inner_words = max(1, run_width * sum(level_nodes(padded, run_width)))
     # Nodes are copied whole.
     leaves = -(-(padded // run_width) // run_width) * run_width
     forest = Forest(
-        run_keys=aligned((sides * runs, padded)),
-        run_positions=aligned((sides * runs, padded)),
-        run_inner=aligned((sides * runs, inner_words)),
-        run_coarse=aligned((sides * runs, leaves), "int16"),
-        run_fences=aligned((sides * runs, leaves)),
-        run_length=own_lines(sides * runs),
-        run_levels=own_lines(sides * runs),
-        level_starts=aligned((sides * runs, LEVELS_MAX)),
-        pool=aligned((sides * trees * tree_nodes, KEYS + 2 * tree_width)),
-        subindexes=aligned((sides * trees * subindexes, SUBINDEX_WORDS)),
-        tree_depth=own_lines(sides * trees),
-        tree_subindexes=own_lines(sides * trees),
-        tree_nodes=aligned((sides * trees, LINE)),
-        tree_entries=aligned((sides * trees, LINE)),
+        run_keys=aligned((runs, padded)),
+        run_positions=aligned((runs, padded)),
+        run_inner=aligned((runs, inner_words)),
+        run_coarse=aligned((runs, leaves), "int16"),
+        run_fences=aligned((runs, leaves)),
+        run_length=own_lines(runs),
+        run_levels=own_lines(runs),
+        level_starts=aligned((runs, LEVELS_MAX)),
+        pool=aligned((trees * slots.nodes, KEYS + 2 * tree_width)),
+        subindexes=aligned((trees * slots.subindexes, LINE)),
+        tree_depth=own_lines(trees),
+        tree_subindexes=own_lines(trees),
+        tree_nodes=aligned((trees, LINE)),
+        tree_entries=aligned((trees, LINE)),
         sides=aligned((sides,), SIDE),
-        slots=Sizes(runs, trees, run_width, tree_nodes, subindexes),
+        slots=slots,
     )
     forest.run_keys[:, :run_width] = GREATEST
     return forest
@@ -195,14 +185,12 @@ def resize(forest: Forest, *, run_entries: int, tree_nodes: int, subindexes: int
     if run_entries <= room and tree_nodes <= slots.nodes and subindexes <= slots.subindexes:
         return forest
     grown = make_forest(
+        slots._replace(
+            nodes=max(tree_nodes, slots.nodes), subindexes=max(subindexes, slots.subindexes)
+        ),
         sides=len(forest.sides),
-        runs=slots.runs,
-        trees=slots.trees,
         run_entries=max(run_entries, room),
-        tree_nodes=max(tree_nodes, slots.nodes),
-        subindexes=max(subindexes, slots.subindexes),
-        run_width=slots.run_width,
-        tree_width=(forest.pool.shape[1] - KEYS) // 2,
+        tree_width=tree_width(forest),
     )
     trees = len(forest.tree_depth)
     most = {

@@ -24,6 +24,7 @@ from joins.indexes.pim_tree.forest import (
     ROOT,
     SIZE,
     Forest,
+    Sizes,
     active_tree,
     first_node,
     make_forest,
@@ -100,26 +101,16 @@ class ForestIndex(Stateful, ABC):
                 raise ValueError(f"{name} is {width}, must be even and at least {_WIDTH_MIN}")
         if sides not in (1, 2):
             raise ValueError(f"{sides} sides: a join has one (itself) or two")
+        nodes = nodes_room(_FIRST_ENTRIES, 1, tree_width)
         self.forest: Forest = make_forest(
+            Sizes(runs, trees, run_width, nodes, subindexes=1),
             sides=sides,
-            runs=runs,
-            trees=trees,
             run_entries=_FIRST_ENTRIES,
-            tree_nodes=nodes_room(_FIRST_ENTRIES, 1, tree_width),
-            subindexes=1,
-            run_width=run_width,
             tree_width=tree_width,
         )
-        self._tree_width = tree_width
         for slot in range(sides * trees):
             clear_tree(self.forest, slot, 1, 0)
-        for side in range(sides):
-            self.forest.sides[side]["tree_count"] = 1
-            self._begin(side)
-
-    @abstractmethod
-    def _begin(self, side: int) -> None:
-        """Set the live runs and the limit of an empty side."""
+        self.forest.sides["tree_count"] = self.forest.sides["limit"] = 1
 
     @abstractmethod
     def maintain(self, side: int) -> Work:

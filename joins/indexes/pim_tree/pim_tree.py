@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from joins.indexes.pim_tree.forest import active_tree, nodes_room, run_slot
+from joins.indexes.pim_tree.forest import active_tree, nodes_room, run_slot, tree_width
 from joins.indexes.pim_tree.forest_index import WIDTH, ForestIndex, build_next
 from joins.work import Work, new_counters
 
@@ -62,10 +62,7 @@ class PimTree(ForestIndex):
         self.merge_ratio = merge_ratio
         self.insertion_depth = insertion_depth
         super().__init__(sides=sides, runs=2, trees=2, run_width=run_width, tree_width=tree_width)
-
-    def _begin(self, side: int) -> None:
-        self.forest.sides[side]["run_count"] = 1
-        self.forest.sides[side]["limit"] = 1
+        self.forest.sides["run_count"] = 1
 
     def merge_limit(self, live: int) -> int:
         """Return the entries of the mutable component at which a merge is due."""
@@ -79,7 +76,7 @@ class PimTree(ForestIndex):
         self.reserve(
             run_entries=merged,
             subindexes=subindexes,
-            tree_nodes=nodes_room(inserted, subindexes, self._tree_width),
+            tree_nodes=nodes_room(inserted, subindexes, tree_width(self.forest)),
         )
 
     def maintain(self, side: int) -> Work:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.indexes.pim_tree import immutable_tree
-from joins.indexes.pim_tree.forest import make_forest
+from joins.indexes.pim_tree.forest import Sizes, make_forest
 from joins.indexes.pim_tree.immutable_tree import build_coarse, build_inner, greatest_key, nodes_at
 from joins.work import new_counters
 from tests.joins.codes import GREATEST, LEAST
@@ -21,16 +21,8 @@ place_in_leaf = in_kernel(immutable_tree.place_in_leaf)
 
 
 def tree_of(keys, width):
-    forest = make_forest(
-        sides=1,
-        runs=1,
-        trees=1,
-        run_entries=len(keys),
-        tree_nodes=1,
-        subindexes=1,
-        run_width=width,
-        tree_width=4,
-    )
+    slots = Sizes(runs=1, trees=1, run_width=width, nodes=1, subindexes=1)
+    forest = make_forest(slots, sides=1, run_entries=len(keys), tree_width=4)
     forest.run_keys[0, : len(keys)] = keys
     counters = new_counters()
     build_inner(forest, 0, len(keys), counters)

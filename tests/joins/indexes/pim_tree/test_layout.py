@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.indexes.pim_tree.forest import make_forest, resize
+from joins.indexes.pim_tree.forest import Sizes, make_forest, resize
 
 room = st.fixed_dictionaries(
     {
@@ -16,7 +16,8 @@ room = st.fixed_dictionaries(
 
 @given(room, room)
 def test_what_has_room_is_not_copied(first, more):
-    layout = {"sides": 2, "runs": 2, "trees": 2, "run_width": 8, "tree_width": 4}
-    forest = resize(make_forest(**layout, **first), **more)
+    slots = Sizes(2, 2, run_width=8, nodes=first["tree_nodes"], subindexes=first["subindexes"])
+    made = make_forest(slots, sides=2, run_entries=first["run_entries"], tree_width=4)
+    forest = resize(made, **more)
     assert resize(forest, **first) is forest
     assert resize(forest, **more) is forest
