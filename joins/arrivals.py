@@ -32,10 +32,8 @@ class Arrivals:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: the tuples, and the arrival number of each."""
-        nbytes = 0
-        for part, seq in zip(self.parts, self.seq, strict=True):
-            nbytes += part.nbytes + seq.nbytes
-        return nbytes
+        pairs = zip(self.parts, self.seq, strict=True)
+        return sum(part.nbytes + seq.nbytes for part, seq in pairs)
 
     def __len__(self) -> int:
         return sum(map(len, self.seq))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -78,7 +78,7 @@ class Batch:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: the columns and the declared width."""
-        return len(self.id) * (_ROW_BYTES + 8 * len(self.fields) + self.width_bytes)
+        return len(self.id) * self.row_bytes
 
     @property
     def row_bytes(self) -> int:
@@ -113,13 +113,8 @@ class Batch:
 
     def project(self, names: Sequence[str], *, width_bytes: int = 0) -> Batch:
         """Keep only the join fields *names*; the rest, declared width included, is not shipped."""
-        return Batch(
-            id=self.id,
-            ts=self.ts,
-            key=self.key,
-            fields={name: self.fields[name] for name in names},
-            width_bytes=width_bytes,
-        )
+        fields = {name: self.fields[name] for name in names}
+        return replace(self, fields=fields, width_bytes=width_bytes)
 
     @classmethod
     def from_arrow(cls, table: pa.Table | pa.RecordBatch, schema: Schema) -> Batch:

@@ -106,27 +106,24 @@ class EpochCutter(Stateful):
             Per stream the event times (ns) and arrival numbers of the chunk's tuples, int64,
             ascending.
         """
+        find = self._end_by_count if self._threshold.kind == "count" else self._end_by_time
         cuts = []
         starts = tuple(0 for _ in seq)
         ends = tuple(len(numbers) for numbers in seq)
         while True:
-            find = self._end_by_count if self._threshold.kind == "count" else self._end_by_time
             stops = find(starts, ts, seq)
-            for stream, (start, stop) in enumerate(zip(starts, stops or ends, strict=True)):
+            until = stops or ends
+            for stream, (start, stop) in enumerate(zip(starts, until, strict=True)):
                 self._gathered[stream] += stop - start
+            if stops or starts != ends:
+                cuts.append(
+                    EpochCut(epoch=self.epoch, starts=starts, stops=until, ends_epoch=bool(stops))
+                )
             if stops is None:
-                if starts != ends:
-                    cuts.append(self._cut(starts, ends, ends_epoch=False))
                 return cuts
-            cuts.append(self._cut(starts, stops, ends_epoch=True))
             self.epoch += 1
             self._gathered = [0] * len(seq)
             starts = stops
-
-    def _cut(
-        self, starts: tuple[int, ...], stops: tuple[int, ...], *, ends_epoch: bool
-    ) -> EpochCut:
-        return EpochCut(epoch=self.epoch, starts=starts, stops=stops, ends_epoch=ends_epoch)
 
     def _end_by_count(
         self, starts: tuple[int, ...], ts: Sequence[np.ndarray], seq: Sequence[np.ndarray]

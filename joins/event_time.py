@@ -113,47 +113,43 @@ class Paired(NamedTuple):
     row: np.ndarray
 
 
-class EventTimePairs:
-    """Selects the pairs among candidates, in a join of two streams over one window of time."""
+def select_pairs(
+    stream: int,
+    probes: Batch,
+    bounds: tuple[np.ndarray, np.ndarray],
+    candidates: Candidates,
+    *,
+    precise: bool,
+    enumerate: bool,
+) -> Paired:
+    """Return the pairs that tuples of *stream* are in, by the newer tuple of each pair.
 
-    def __init__(self, query: JoinQuery) -> None:
-        self._precise = query.windows[0].semantics == "precise"
-
-    def of(
-        self,
-        stream: int,
-        probes: Batch,
-        bounds: tuple[np.ndarray, np.ndarray],
-        candidates: Candidates,
-        *,
-        enumerate: bool,
-    ) -> Paired:
-        """Return the pairs that tuples of *stream* are in, by the newer tuple of each pair.
-
-        Parameters
-        ----------
-        probes, bounds
-            The tuples, and what `EventTimeBounds.advance` returned for them.
-        candidates
-            Theirs.
-        enumerate
-            Whether to list match ids.
-        """
-        stored = 1 - stream
-        row, ids, ts, fresh = candidates
-        own_ts = probes.ts[row]
-        within = (ts >= bounds[0][row]) & (ts < bounds[1][row])
-        tied = ts == own_ts
-        if self._precise:
-            within &= ~tied
-        newer = (ts > own_ts) | (tied & (stored > stream))
-        # Of two in one batch the newer one sees the other; that is enough.
-        seen, seeing = within & ~newer, within & newer & ~fresh
-        probe_id, place = np.unique(ids[seeing], return_inverse=True)
-        first = np.full(len(probe_id), len(probes))
-        np.minimum.at(first, place, row[seeing])
-        return Paired(
-            Matches.of_pairs(stream, probes.id, row[seen], ids[seen], enumerate=enumerate),
-            Matches.of_pairs(stored, probe_id, place, probes.id[row[seeing]], enumerate=enumerate),
-            first,
-        )
+    Parameters
+    ----------
+    probes, bounds
+        The tuples, and what `EventTimeBounds.advance` returned for them.
+    candidates
+        Theirs.
+    precise
+        Whether the query's window is: tuples of one event time are then no pair.
+    enumerate
+        Whether to list match ids.
+    """
+    stored = 1 - stream
+    row, ids, ts, fresh = candidates
+    own_ts = probes.ts[row]
+    within = (ts >= bounds[0][row]) & (ts < bounds[1][row])
+    tied = ts == own_ts
+    if precise:
+        within &= ~tied
+    newer = (ts > own_ts) | (tied & (stored > stream))
+    # Of two in one batch the newer one sees the other; that is enough.
+    seen, seeing = within & ~newer, within & newer & ~fresh
+    probe_id, place = np.unique(ids[seeing], return_inverse=True)
+    first = np.full(len(probe_id), len(probes))
+    np.minimum.at(first, place, row[seeing])
+    return Paired(
+        Matches.of_pairs(stream, probes.id, row[seen], ids[seen], enumerate=enumerate),
+        Matches.of_pairs(stored, probe_id, place, probes.id[row[seeing]], enumerate=enumerate),
+        first,
+    )

@@ -8,37 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from joins.batch import Batch, Schema
 from joins.indexes.index import column, encode, probe_columns, ranges_for, stored_columns
-from joins.indexes.interval_buffer import IntervalBuffer, Reach
+from joins.indexes.interval_buffer import IntervalBuffer, JoinedPairs, Reach
 from joins.indexes.key_groups import group_by_key
-from joins.matches import Matches
 from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful
-from joins.work import Work
-
-
-class JoinedPairs(NamedTuple):
-    """The pairs of some tuples of one stream with stored tuples of the other.
-
-    Attributes
-    ----------
-    matches
-        A row per base tuple.
-    row
-        int64, for each the row of the tuple that it was matched by; of several the earliest.
-    work
-        What it cost.
-    """
-
-    matches: Matches
-    row: np.ndarray
-    work: Work
-
 
 _NO_RANGES = ranges_for((), ())
 
@@ -88,21 +66,19 @@ class IntervalJoin(Stateful):
         ranges = _NO_RANGES
         if conditions:
             ranges = ranges_for(conditions, probe_columns(conditions, batch))
-        ids, row, found = find(groups, reach, ranges, enumerate=enumerate)
+        found = find(base, groups, reach, ranges, enumerate=enumerate)
         inserted = self.buffers[stream].insert(
             groups if np.count_nonzero(own) == len(own) else groups.only(own),
             self._codes(stream, batch),
             horizon=self._interval.horizon(stream, watermark),
             floor=self._interval.horizon(stream, low_watermark),
         )
-        return JoinedPairs(found.of(base, ids), row, found.work + inserted)
+        return found._replace(work=found.work + inserted)
 
     def _codes(self, stream: int, batch: Batch) -> np.ndarray:
         columns = stored_columns(self._sides.storing[stream], batch)
-        codes = np.empty((len(columns), len(batch)), np.int64)
-        for row, values in zip(codes, columns, strict=True):
-            row[:] = encode(values)
-        return codes
+        codes = [encode(values) for values in columns]
+        return np.array(codes, np.int64).reshape(len(columns), len(batch))
 
 
 def join_keys(query: JoinQuery, schemas: Sequence[Schema], stream: int, batch: Batch) -> Batch:

@@ -7,7 +7,7 @@ probes reach its stored tuples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -99,7 +99,9 @@ def add_counts(counts: dict[int, int], keys: np.ndarray, more: np.ndarray) -> No
         counts[key] = counts.get(key, 0) + count
 
 
-def loads(counts: Mapping[int, int], split: Split, replicas: int) -> list[float]:
+def loads(
+    counts: Mapping[int, int], split: Mapping[int, Sequence[int]], replicas: int
+) -> list[float]:
     """Return per replica how many tuples it stores; *split* names every key of *counts*."""
     load = [0.0] * replicas
     for key, count in counts.items():
@@ -118,10 +120,7 @@ def _at_home(
 ) -> tuple[dict[int, list[int]], list[float]]:
     """Return each key's replicas, the most frequent key first, and the loads, all keys unsplit."""
     split = {key: [homes[key]] for key in sorted(counts, key=lambda key: (-counts[key], key))}
-    load = [0.0] * replicas
-    for key, among in split.items():
-        load[among[0]] += counts[key]
-    return split, load
+    return split, loads(counts, split, replicas)
 
 
 def _least_loaded(load: list[float], among: list[int]) -> int:

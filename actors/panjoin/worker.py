@@ -16,7 +16,7 @@ from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
 from actors.source import Probes
 from joins.batch import Batch, Schema
-from joins.event_time import Candidates, EventTimePairs, Paired
+from joins.event_time import Candidates, Paired, select_pairs
 from joins.indexes.index import (
     Ranges,
     encode,
@@ -489,7 +489,7 @@ class OutOfOrderWorker(Worker):
 
     def __init__(self, *, query: JoinQuery, **rest: Any) -> None:
         super().__init__(query=query, **rest)
-        self._event_time = EventTimePairs(query)
+        self._precise = query.windows[0].semantics == "precise"
 
     def _answer(self, commands: Commands, context: Context) -> list[int]:
         found, totals = [], []
@@ -512,11 +512,12 @@ class OutOfOrderWorker(Worker):
             )
             context.charge(work, Step(f"{subwindow.kind}.probe", len(part), len(subwindow)))
             candidates += found
-        return self._event_time.of(
+        return select_pairs(
             stream,
             part.batch,
             (part.start, part.stop),
             Candidates.concat(candidates),
+            precise=self._precise,
             enumerate=self._pairs,
         )
 

@@ -28,7 +28,7 @@ from joins.indexes.immutable.order_arrays import permutation
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
 from joins.indexes.index import probe_columns, ranges_for
 from joins.indexes.range_search import Brackets
-from joins.indexes.structures import find_segment
+from joins.indexes.structures import SEGMENTS
 from joins.matches import ProbeResult
 from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import Window
@@ -435,7 +435,7 @@ class PoJoinPE(Actor):
     window
         Makes the PE's window state.
     immutable
-        What epochs are sealed into, as `joins.indexes.structures.find_segment` takes it.
+        What epochs are sealed into: a name in `joins.indexes.structures.SEGMENTS`, or a class.
     threads
         Threads over the list of segments.
     pairs
@@ -456,7 +456,7 @@ class PoJoinPE(Actor):
     ) -> None:
         self._sides = JoinSides(query, schemas)
         self._window = window()
-        self._segment = find_segment(immutable)
+        self._segment = immutable if isinstance(immutable, type) else SEGMENTS[immutable]
         self._structure = structure_name(immutable)
         self._threads = threads
         self._pairs = pairs

@@ -60,15 +60,6 @@ def column(values: Any, dtype: Any, what: str, length: int | None = None) -> np.
     return array if array.flags.carray else np.require(array, requirements=["C", "W"])
 
 
-def window_columns(start: Any, stop: Any, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions that each of *length* probes may see; None means no bound."""
-    if start is None:
-        start = np.full(length, LEAST)
-    if stop is None:
-        stop = np.full(length, GREATEST)
-    return column(start, np.int64, "start", length), column(stop, np.int64, "stop", length)
-
-
 def encode(values: np.ndarray) -> np.ndarray:
     """Return the code of each value (int64 or float64)."""
     if values.dtype == np.int64:
@@ -136,7 +127,8 @@ def make_ranges(
         _rows_of(low, "low", m),
         _rows_of(high, "high", m),
         np.array(flags, np.bool_),
-        *window_columns(start, stop, m),
+        column(np.full(m, LEAST) if start is None else start, np.int64, "start", m),
+        column(np.full(m, GREATEST) if stop is None else stop, np.int64, "stop", m),
     )
 
 

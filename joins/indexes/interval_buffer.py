@@ -27,7 +27,7 @@ from joins.indexes.range_search import gallop
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import copy_entries
 from joins.machine.lanes import LOOKAHEAD, leading_less
-from joins.matches import ProbeResult
+from joins.matches import Matches
 from joins.state import State, Stateful
 from joins.work import BYTES_COPIED, COMPARISONS, INSERTS, MATCHES, MOVES, Work, new_counters
 
@@ -96,22 +96,22 @@ class Reach(NamedTuple):
     past: int
 
 
-class Partners(NamedTuple):
-    """What probes and stored tuples found in each other, a row per tuple of one of the two sides.
+class JoinedPairs(NamedTuple):
+    """The pairs of some tuples of one stream with stored tuples of the other.
 
     Attributes
     ----------
-    ids
-        int64, the tuples; each has a partner.
+    matches
+        A row per tuple of the base stream that has a match.
     row
-        int64, the probe that each one is or, of stored tuples, the earliest that matches it.
-    result
-        Their matches on the other side.
+        int64, for each the row of the tuple that it was matched by; of several the earliest.
+    work
+        What it cost.
     """
 
-    ids: np.ndarray
+    matches: Matches
     row: np.ndarray
-    result: ProbeResult
+    work: Work
 
 
 class IntervalBuffer(Stateful):
@@ -162,9 +162,15 @@ class IntervalBuffer(Stateful):
         return Work.from_counters(counters)
 
     def probe(
-        self, groups: KeyGroups, reach: Reach, conditions: Ranges, *, enumerate: bool = False
-    ) -> Partners:
-        """Return the stored tuples that match each probe.
+        self,
+        base: int,
+        groups: KeyGroups,
+        reach: Reach,
+        conditions: Ranges,
+        *,
+        enumerate: bool = False,
+    ) -> JoinedPairs:
+        """Return the stored tuples that match each probe; *base* is the probes' stream.
 
         *conditions* are the further ones, in the rows of the batch; its positions are not used.
         """
@@ -174,12 +180,18 @@ class IntervalBuffer(Stateful):
         found = _Found.of(len(begin))
         rows = _probe(self._keys, pool, groups, reach, conditions, ranges, found, counters)
         listed = self._list(ranges, groups, conditions, counters) if enumerate else None
-        return found.partners(rows, listed, counters)
+        return found.pairs(base, rows, listed, counters)
 
     def probe_stored(
-        self, groups: KeyGroups, reach: Reach, conditions: Ranges, *, enumerate: bool = False
-    ) -> Partners:
-        """Return the probes that match each stored tuple."""
+        self,
+        base: int,
+        groups: KeyGroups,
+        reach: Reach,
+        conditions: Ranges,
+        *,
+        enumerate: bool = False,
+    ) -> JoinedPairs:
+        """Return the probes that match each stored tuple; *base* is the stored tuples' stream."""
         counters, pool = new_counters(), self._pool
         spans = _Spans(*np.empty((2, len(groups.keys)), np.int64))
         reached = _reach_keys(self._keys, pool, groups, reach, spans, counters)
@@ -189,7 +201,7 @@ class IntervalBuffer(Stateful):
         if reached:
             rows = _probe_stored(pool, groups, reach, spans, conditions, ranges, found, counters)
         listed = self._list(ranges, groups, conditions, counters) if enumerate else None
-        return found.partners(rows, listed, counters)
+        return found.pairs(base, rows, listed, counters)
 
     def _list(
         self, ranges: _Ranges, groups: KeyGroups, conditions: Ranges, counters: np.ndarray
@@ -303,7 +315,7 @@ class _Ranges(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Room for a row per range, as the columns of `Partners` and its result."""
+    """Room for a row per range, as the columns of `JoinedPairs` and its matches."""
 
     ids: np.ndarray
     rows: np.ndarray
@@ -316,15 +328,18 @@ class _Found(NamedTuple):
         ids, rows, counts = np.empty((3, ranges), np.int64)
         return cls(ids, rows, counts, np.empty(ranges, np.uint64))
 
-    def partners(self, rows: int, listed: np.ndarray | None, counters: np.ndarray) -> Partners:
-        """Return the first *rows*; *listed* are the ids of their matches."""
-        result = ProbeResult(
+    def pairs(
+        self, base: int, rows: int, listed: np.ndarray | None, counters: np.ndarray
+    ) -> JoinedPairs:
+        """Return the first *rows*, of the stream *base*; *listed* are the ids of their matches."""
+        matches = Matches(
+            stream=base,
+            probe_id=self.ids[:rows],
             count=self.counts[:rows],
             fingerprint=self.fingerprints[:rows],
             match_id=listed,
-            work=Work.from_counters(counters),
         )
-        return Partners(self.ids[:rows], self.rows[:rows], result)
+        return JoinedPairs(matches, self.rows[:rows], Work.from_counters(counters))
 
 
 @kernel

@@ -60,8 +60,3 @@ SEGMENTS: dict[str, type[ImmutableSegment]] = {
     "prefix_grid": PrefixGridSegment,
 }
 """Structure name to class; each is built from (keys, lead, permutations, first=...)."""
-
-
-def find_segment(structure: str | type[ImmutableSegment]) -> type[ImmutableSegment]:
-    """Return the class of a structure: a key of `SEGMENTS`, or a class already."""
-    return structure if isinstance(structure, type) else SEGMENTS[structure]

@@ -81,16 +81,13 @@ class JoinQuery:
     def __post_init__(self) -> None:
         if (self.window is None) == (self.interval is None):
             raise QueryError("a query has a window or an interval: one of the two")
-        if isinstance(self.window, StreamWindows):
-            self._check_windows(self.window)
-        self._check_contradictions()
-
-    def _check_windows(self, windows: StreamWindows) -> None:
-        if sorted(windows.streams) != sorted(self.streams):
+        windows = self.window
+        if isinstance(windows, StreamWindows) and sorted(windows.streams) != sorted(self.streams):
             raise QueryError(
                 f"WINDOW is over {', '.join(windows.streams)}; write one for all, WINDOW AS (...), "
                 f"or one for each of {', '.join(self.streams)}"
             )
+        self._check_contradictions()
 
     def _check_contradictions(self) -> None:
         possible: dict[frozenset[Field], frozenset[int]] = {}

@@ -10,7 +10,6 @@ from joins.batch import Batch, Schema
 from joins.indexes.index import Index, ranges_for, stored_codes
 from joins.indexes.structures import WINDOW_INDEXES
 from joins.matches import ProbeResult
-from joins.queries.conditions import Condition
 from joins.queries.windows import Window
 from joins.semijoins.combinations import Combinations
 from joins.semijoins.distinct_values import DistinctValues, ValueChanges
@@ -32,8 +31,8 @@ class AttributeIndex(Stateful):
     def insert(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
         """Insert partial tuples, a column per stored attribute; int64 positions ascend."""
         if not len(positions):
-            return Work()
-        values = [columns[stored] for _, (_, stored) in self._sides()]
+            return NO_WORK
+        values = [columns[stored] for _, stored in self._attributes.places]
         return self._index.insert(stored_codes(self._attributes.conditions, values), positions)
 
     def replace(self, columns: Sequence[np.ndarray], positions: np.ndarray) -> Work:
@@ -53,7 +52,7 @@ class AttributeIndex(Stateful):
         """
         ranges = ranges_for(
             self._attributes.conditions,
-            [columns[probe] for _, (probe, _) in self._sides()],
+            [columns[probe] for probe, _ in self._attributes.places],
             start,
             stop,
         )
@@ -66,9 +65,6 @@ class AttributeIndex(Stateful):
     def _new_index(self) -> Index:
         kind = "hash" if self._attributes.equalities else "nested_loop"
         return WINDOW_INDEXES[kind](self._attributes.conditions)
-
-    def _sides(self) -> zip[tuple[Condition, tuple[int, int]]]:
-        return zip(self._attributes.conditions, self._attributes.places, strict=True)
 
 
 class StoredTuples(Stateful):

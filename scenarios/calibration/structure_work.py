@@ -27,7 +27,7 @@ from joins.id_sets import intersect_ids
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.immutable.order_arrays import offset, permutation
 from joins.indexes.index import make_ranges
-from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape
+from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape, probe_subwindows
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO
 from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
 from joins.interval_join import IntervalJoin
@@ -456,7 +456,7 @@ def _subwindow(name: str, width: int = _WIDTH) -> Workload:
             ranges = make_ranges([x - reach], [x + reach])
             todo: list[Operation] = [
                 ("insert", batch, partial(_insert_sorted, subwindow, first, batch)),
-                ("probe", batch, partial(subwindow.probe, ranges)),
+                ("probe", batch, partial(probe_subwindows, [subwindow], ranges)),
             ]
             if name == "bi_sort":
                 todo.append(("find", batch, lambda: subwindow.bi_sort.find_records(ranges)[1]))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from joins.arrivals import Arrivals
 from joins.batch import Batch
-from joins.event_time import NO_WATERMARK, Candidates, EventTimeBounds, EventTimePairs
+from joins.event_time import NO_WATERMARK, Candidates, EventTimeBounds, select_pairs
 from joins.queries.parser import parse_query
 
 Pair = tuple[int, int, int]
@@ -40,7 +40,7 @@ def test_each_pair_is_found_once_by_whichever_of_its_tuples_comes_last(
     )
     tuples = [(stream, i) for stream in (0, 1) for i in range(len(times[stream]))]
     waiting = list(data.draw(st.permutations(tuples)))
-    bounds, pairs = EventTimeBounds(query, None), EventTimePairs(query)
+    bounds = EventTimeBounds(query, None)
     stored: list[list[int]] = [[], []]
     found: list[Pair] = []
     while waiting:
@@ -60,7 +60,9 @@ def test_each_pair_is_found_once_by_whichever_of_its_tuples_comes_last(
                 np.array([times[1 - stream][i] for i in every], np.int64),
                 np.tile(np.arange(len(held)) >= settled[1 - stream], len(part)),
             )
-            paired = pairs.of(stream, part, seen[stream], candidates, enumerate=True)
+            paired = select_pairs(
+                stream, part, seen[stream], candidates, precise=precise, enumerate=True
+            )
             for matches in (paired.seen, paired.seeing):
                 found += [(matches.stream, *pair) for pair in zip(*matches.pairs(), strict=True)]
     expected = [

@@ -7,7 +7,7 @@ range, the tuple must still lie in the probe's window and satisfy the further pr
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -89,9 +89,6 @@ class Structure(Protocol):
 
     def seal(self) -> Work:
         """Prepare for probes alone: no insertion follows."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the state as plain arrays and numbers."""
 
 
 @inlined

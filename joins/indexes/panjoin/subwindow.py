@@ -16,7 +16,7 @@ from typing import ClassVar, get_args
 import numpy as np
 
 from joins.event_time import Candidates
-from joins.indexes.index import Ranges, check_predicates, check_ranges, column, make_ranges
+from joins.indexes.index import Ranges, check_predicates, column, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort, Records
 from joins.indexes.panjoin.lookup import (
     BLOCK,
@@ -193,21 +193,6 @@ class Subwindow(Stateful):
         """Prepare for probes alone: no insertion follows."""
         return self.structure.seal()
 
-    def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
-        """Return for every probe the tuples that satisfy all predicates and lie in its window."""
-        check_ranges(ranges, self.shape.predicates)
-        return probe_subwindows([self], ranges, enumerate=enumerate)
-
-    def lookup(
-        self,
-        ranges: Ranges,
-        buffer: MatchBuffer,
-        next_id: np.ndarray,
-        counters: np.ndarray,
-    ) -> Lookup:
-        """Return what a kernel needs to look up *ranges* in this subwindow."""
-        return Lookup(ranges, self._stored, buffer, next_id, counters)
-
 
 @kernel
 def _find_places(
@@ -255,7 +240,7 @@ def probe_subwindows(
             # Threads share the totals, each row of which is one thread's, but not the count of all.
             own = buffer if threads == 1 else buffer._replace(listed=own_lines(1))
             for subwindow in probed:
-                lookup = subwindow.lookup(ranges, own, next_id, counters)
+                lookup = Lookup(ranges, subwindow._stored, own, next_id, counters)
                 subwindow.structure.answer(lookup, begin, end)
             return counters
 
@@ -272,7 +257,7 @@ def read_records(
     def add_matches(buffer: MatchBuffer, next_id: np.ndarray) -> np.ndarray:
         counters = new_counters()
         for subwindow, records in found:
-            lookup = subwindow.lookup(ranges, buffer, next_id, counters)
+            lookup = Lookup(ranges, subwindow._stored, buffer, next_id, counters)
             subwindow.bi_sort.read_records(records, lookup)
         return counters
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from joins.hashing import mix
 from joins.indexes.index import Ranges
-from joins.indexes.interval_buffer import IntervalBuffer, Partners, Reach, first_from
+from joins.indexes.interval_buffer import IntervalBuffer, JoinedPairs, Reach, first_from
 from joins.indexes.key_groups import KeyGroups, group_by_key
 from joins.machine.lanes import LOOKAHEAD
 from joins.work import new_counters
@@ -38,17 +38,16 @@ def grouped(rows: list[Stored]) -> KeyGroups:
     return group_by_key(*(np.ascontiguousarray(column) for column in columns))
 
 
-def as_pairs(found: Partners) -> list[tuple[int, int]]:
+def as_pairs(found: JoinedPairs) -> list[tuple[int, int]]:
     """Return (id of the row, id of its match); check that count, sum and match ids agree."""
-    result = found.result
-    match_id = result.match_id
+    matches, match_id = found.matches, found.matches.match_id
     assert match_id is not None
-    ends = np.cumsum(result.count)
-    assert (result.count > 0).all()
-    assert result.work.matches == len(match_id) == result.count.sum()
+    ends = np.cumsum(matches.count)
+    assert (matches.count > 0).all()
+    assert found.work.matches == len(match_id) == matches.count.sum()
     pairs = []
     for one, end, count, fingerprint in zip(
-        found.ids.tolist(), ends, result.count, result.fingerprint, strict=True
+        matches.probe_id.tolist(), ends, matches.count, matches.fingerprint, strict=True
     ):
         mine = match_id[end - count : end]
         assert fingerprint == mix(mine).sum(dtype=np.uint64)
@@ -128,14 +127,15 @@ class Buffer(RuleBasedStateMachine):
             and lower <= s.ts - p.ts <= upper
             and (not self.conditions or abs(p.value - s.value) <= 1)
         )
-        found = self.buffer.probe(groups, reach, ranges, enumerate=True)
+        found = self.buffer.probe(0, groups, reach, ranges, enumerate=True)
         assert sorted(as_pairs(found)) == expected
-        assert [probing[i].id for i in found.row] == found.ids.tolist()
-        turned = self.buffer.probe_stored(groups, reach, ranges, enumerate=True)
+        assert [probing[i].id for i in found.row] == found.matches.probe_id.tolist()
+        turned = self.buffer.probe_stored(1, groups, reach, ranges, enumerate=True)
+        assert (found.matches.stream, turned.matches.stream) == (0, 1)
         pairs = as_pairs(turned)
         assert sorted((p, s) for s, p in pairs) == expected
         ts = {p.id: p.ts for p in probing}
-        for stored, row in zip(turned.ids.tolist(), turned.row.tolist(), strict=True):
+        for stored, row in zip(turned.matches.probe_id.tolist(), turned.row.tolist(), strict=True):
             assert probing[row].ts == min(ts[p] for s, p in pairs if s == stored)
 
     @invariant()
