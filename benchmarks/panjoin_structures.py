@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 from benchmarks.measure import Result, command_line, report
+from netsim.cost import load_profile
 from scenarios.surveys.speed_surveys import take_subwindow_speed
 from scenarios.surveys.survey import SubwindowSpeedSurvey
 
@@ -36,7 +37,7 @@ def replace(setting: SubwindowSpeedSurvey, **keys: Any) -> SubwindowSpeedSurvey:
 @cache
 def rates(setting: SubwindowSpeedSurvey, repeats: int) -> tuple[float, ...]:
     """Return tuples a second: the least, the median and the most of the repetitions."""
-    surveyed = take_subwindow_speed(replace(setting, passes=repeats))
+    surveyed = take_subwindow_speed(replace(setting, passes=repeats), 1, load_profile())
     if not surveyed.passed:
         raise SystemExit(f"{setting}: not so: {surveyed.checked}")
     return tuple(surveyed.record["tuples_s"][key] for key in ("least", "median", "most"))

@@ -20,7 +20,7 @@ from typing import Any
 
 from actors.hosting.inline import InlineHost
 from joins.threads import usable_cores
-from netsim.cost import CostProfile, load_profile
+from netsim.cost import load_profile
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine import free_memory_bytes
@@ -40,19 +40,7 @@ from scenarios.run_directory import POINTS, read_json, write_json
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.findings import Findings, digest_inputs, digest_runs
 from scenarios.study.study import Point, Study, kernel_clock
-from scenarios.surveys.survey import (
-    AnySurvey,
-    DriftSpeedSurvey,
-    IndexStepsSurvey,
-    InsertSpreadSurvey,
-    MemoryTrafficSurvey,
-    PlanningSpeedSurvey,
-    PlanSurvey,
-    SegmentSpeedSurvey,
-    SubwindowSpeedSurvey,
-    Surveyed,
-    WindowJoinSpeedSurvey,
-)
+from scenarios.surveys.survey import take_survey
 from scenarios.sweep import SUSTAINABLE
 from scenarios.tables import TableStream
 from scenarios.timing import Pace, without_collections
@@ -308,36 +296,6 @@ def _take_survey(config: RunConfig) -> RunResult:
     surveyed = take_survey(config.survey, seed=config.seed, profile=load_profile(config.profile))
     record = surveyed.record | {"checked": surveyed.checked}
     return RunResult(config=config, record=record, passed=surveyed.passed, claims_exact=False)
-
-
-def take_survey(survey: AnySurvey, *, seed: int, profile: CostProfile) -> Surveyed:
-    """Return the figures of *survey*.
-
-    *profile* is what work costs in virtual time. Surveys that time this machine join the same keys
-    for every *seed*.
-    """
-    # Only here: they load all indexes, which runs need not.
-    from scenarios.surveys import index_surveys, plan_surveys, speed_surveys
-
-    match survey:
-        case PlanSurvey():
-            return plan_surveys.take_plans(survey, seed, profile)
-        case PlanningSpeedSurvey():
-            return plan_surveys.take_planning_speed(survey, seed)
-        case IndexStepsSurvey():
-            return index_surveys.take_index_steps(survey, seed, profile)
-        case InsertSpreadSurvey():
-            return index_surveys.take_insert_spread(survey, seed, profile)
-        case MemoryTrafficSurvey():
-            return index_surveys.take_memory_traffic(survey, seed, profile)
-        case WindowJoinSpeedSurvey():
-            return speed_surveys.take_window_join_speed(survey)
-        case DriftSpeedSurvey():
-            return speed_surveys.take_drift_speed(survey)
-        case SubwindowSpeedSurvey():
-            return speed_surveys.take_subwindow_speed(survey)
-        case SegmentSpeedSurvey():
-            return speed_surveys.take_segment_speed(survey)
 
 
 def _find_sustainable(one: _PointRun) -> RunResult:

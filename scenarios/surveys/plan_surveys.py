@@ -122,7 +122,7 @@ def _record(seconds: Sequence[tuple[float, float]]) -> dict[str, Any]:
     }
 
 
-def take_planning_speed(survey: PlanningSpeedSurvey, seed: int) -> Surveyed:
+def take_planning_speed(survey: PlanningSpeedSurvey, seed: int, profile: CostProfile) -> Surveyed:
     """Plan random queries of Table 2, timed in milliseconds of processor time.
 
     No plan may cost less than the one that an exhaustive search finds.

@@ -24,6 +24,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from functools import lru_cache, partial
 from statistics import median
 from typing import Any
@@ -41,6 +42,7 @@ from joins.window_join.registry import Making
 from joins.window_join.rows import KernelRows
 from joins.window_join.shared_join import THREAD_TASK_ROWS
 from joins.window_join.window_join import WindowJoin
+from netsim.cost import CostProfile
 from scenarios.calibration.window_workload import (
     Matches,
     WindowWorkload,
@@ -80,7 +82,7 @@ _MATCH_RATE = 2
 _COMPILING_BITS = 6
 
 
-def take_subwindow_speed(survey: SubwindowSpeedSurvey) -> Surveyed:
+def take_subwindow_speed(survey: SubwindowSpeedSurvey, seed: int, profile: CostProfile) -> Surveyed:
     """Fill the subwindow in each pass, or fill it once and probe it in each."""
     if survey.selectivity is None:
         fills = [_time_fill(survey) for _ in range(survey.passes + 1)]
@@ -207,7 +209,7 @@ class _Probing:
         return lambda: int(probe_subwindows([full], probes, enumerate=True).count.sum())
 
 
-def take_segment_speed(survey: SegmentSpeedSurvey) -> Surveyed:
+def take_segment_speed(survey: SegmentSpeedSurvey, seed: int, profile: CostProfile) -> Surveyed:
     """Seal the segment, and probe it in each pass."""
     distance, fare = _segment_columns(survey.tuples + survey.probes, survey.match_share)
     stored = [distance[: survey.tuples], fare[: survey.tuples]]
@@ -255,7 +257,9 @@ def _segment_ranges(distance: np.ndarray, fare: np.ndarray) -> Ranges:
     )
 
 
-def take_window_join_speed(survey: WindowJoinSpeedSurvey) -> Surveyed:
+def take_window_join_speed(
+    survey: WindowJoinSpeedSurvey, seed: int, profile: CostProfile
+) -> Surveyed:
     """Fill the windows, replace them once, and time each pass; check the last tuples' matches."""
     keep_freed_memory()
     workload, tuples = survey.workload, _pass_tuples(survey)
@@ -366,20 +370,11 @@ class Stream:
 
 def make_join(survey: WindowJoinSpeedSurvey) -> WindowJoin:
     """Return the join, nothing in its windows; several threads are real ones."""
-    making = Making(
-        index=survey.index,
-        merge_ratio=survey.merge_ratio,
-        insertion_depth=survey.insertion_depth,
-        chain_length=survey.chain_length,
-        threads=survey.threads,
-        task_rows=survey.task_rows,
-        merge=survey.merge,
-        lookup_rows=survey.lookup_rows,
-    )
+    making = Making(**survey.model_dump(include={one.name for one in fields(Making)}))
     return making.make(self_join=survey.self_join, unit_ps=None)
 
 
-def take_drift_speed(survey: DriftSpeedSurvey) -> Surveyed:
+def take_drift_speed(survey: DriftSpeedSurvey, seed: int, profile: CostProfile) -> Surveyed:
     """Join all phases in each pass; check the matches of the last window."""
     keep_freed_memory()
     _drift_pass(

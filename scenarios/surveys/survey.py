@@ -14,6 +14,7 @@ from joins.errors import suggest
 if TYPE_CHECKING:
     from joins.indexes.panjoin.lookup import StructureName
     from joins.window_join.registry import IndexName
+    from netsim.cost import CostProfile
     from scenarios.calibration.window_workload import WindowWorkload
 else:
     IndexName = StructureName = str  # see `_OneOf`
@@ -74,6 +75,9 @@ class Survey(BaseModel):
         a model, without anything executed: their names, or the first parts of those.
     assumed
         Names of `topologies.assumptions` that its virtual times rest on.
+    taken_by
+        The function that takes it, ``module:function`` of this package: as text, since the modules
+        load all indexes, which runs need not.
     of
         Which survey it is; it decides which keys there are.
     """
@@ -83,6 +87,7 @@ class Survey(BaseModel):
     clocked: ClassVar[tuple[str, ...]] = ()
     estimated: ClassVar[tuple[str, ...]] = ()
     assumed: ClassVar[tuple[str, ...]] = ()
+    taken_by: ClassVar[str]
 
     @property
     def memory_bytes(self) -> int:
@@ -139,6 +144,7 @@ class PlanSurvey(Survey):
 
     estimated: ClassVar[tuple[str, ...]] = ("estimated",)
     assumed: ClassVar[tuple[str, ...]] = ("messages",)
+    taken_by: ClassVar[str] = "plan_surveys:take_plans"
 
     of: Literal["plans"] = "plans"
     join_graph: JoinGraph = "chain"
@@ -177,6 +183,7 @@ class IndexStepsSurvey(Survey):
         "merges.processor_percent",
     )
     assumed: ClassVar[tuple[str, ...]] = ("caches",)
+    taken_by: ClassVar[str] = "index_surveys:take_index_steps"
 
     of: Literal["index steps"] = "index steps"
     index: Literal["b_plus_tree", "im_tree", "pim_tree"] = "pim_tree"
@@ -197,6 +204,8 @@ class InsertSpreadSurvey(Survey):
     window_bits
         The window holds 2^*window_bits* tuples; so many are inserted from one merge to the next.
     """
+
+    taken_by: ClassVar[str] = "index_surveys:take_insert_spread"
 
     of: Literal["insert spread"] = "insert spread"
     shift: Annotated[float, Field(ge=0)] = 0.0
@@ -224,6 +233,7 @@ class MemoryTrafficSurvey(Survey):
         "hyper-threads",
         "memory of threads",
     )
+    taken_by: ClassVar[str] = "index_surveys:take_memory_traffic"
 
     of: Literal["memory traffic"] = "memory traffic"
     threads: Annotated[int, Field(ge=1, le=1000)] = 16
@@ -231,14 +241,23 @@ class MemoryTrafficSurvey(Survey):
     window_bits: WindowBits = 14
 
 
-class WindowJoinSpeedSurvey(Survey):
+class _SpeedSurvey(Survey):
+    """How many tuples something takes a second on this machine.
+
+    ``tuples_s`` are those tuples, ``median``, ``least`` and ``most`` of the passes;
+    ``tuple_ns.median`` is the time of one, and ``match_rate`` how many matches a tuple has, if any
+    are looked for. ``tuples``, ``passes``, ``threads`` and ``clock`` say what was run: processor
+    time of one thread, or wall time of several.
+    """
+
+    clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns")
+
+
+class WindowJoinSpeedSurvey(_SpeedSurvey):
     """How fast a window join is on this machine, its windows full.
 
-    ``tuples_s`` are the tuples that it takes a second, ``median``, ``least`` and ``most`` of the
-    passes; ``tuple_ns.median`` is the time of one, and ``task_us.median`` that of a task, of which
-    each thread has one at a time. ``match_rate`` is how many matches a tuple has, ``matches`` all;
-    ``window``, ``tuples``, ``passes``, ``threads`` and ``clock`` say what
-    was run: processor time of one thread, or wall time of several.
+    Its record has ``task_us.median``, too, the time of a task, of which each thread has one at a
+    time; ``matches``, those of all tuples; and ``window``, the tuples of the larger one.
 
     Attributes
     ----------
@@ -254,7 +273,8 @@ class WindowJoinSpeedSurvey(Survey):
         How often the windows are replaced and timed.
     """
 
-    clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns", "task_us")
+    clocked: ClassVar[tuple[str, ...]] = (*_SpeedSurvey.clocked, "task_us")
+    taken_by: ClassVar[str] = "speed_surveys:take_window_join_speed"
 
     of: Literal["window join speed"] = "window join speed"
     index: Annotated[IndexName, _OneOf("joins.window_join.registry:INDEXES")] = "pim_tree"
@@ -289,10 +309,7 @@ class WindowJoinSpeedSurvey(Survey):
         other = self.window_bits if self.other_bits is None else self.other_bits
         return WindowWorkload(
             windows=(1 << self.window_bits, 1 << other),
-            match_rate=self.match_rate,
-            self_join=self.self_join,
-            share_percent=self.share_percent,
-            values=self.values,
+            **self.model_dump(include={"match_rate", "self_join", "share_percent", "values"}),
         )
 
 
@@ -335,6 +352,7 @@ class DriftSpeedSurvey(Survey):
     """
 
     clocked: ClassVar[tuple[str, ...]] = ("pace_tps",)
+    taken_by: ClassVar[str] = "speed_surveys:take_drift_speed"
 
     of: Literal["drift speed"] = "drift speed"
     shift: Annotated[float, Field(ge=0)] = 0.0
@@ -360,6 +378,7 @@ class PlanningSpeedSurvey(Survey):
     """
 
     clocked: ClassVar[tuple[str, ...]] = ("plan_ms",)
+    taken_by: ClassVar[str] = "plan_surveys:take_planning_speed"
 
     of: Literal["planning speed"] = "planning speed"
     search: Literal["greedy", "exhaustive"] = "greedy"
@@ -368,12 +387,8 @@ class PlanningSpeedSurvey(Survey):
     queries: int = Field(default=9, ge=1)
 
 
-class SubwindowSpeedSurvey(Survey):
+class SubwindowSpeedSurvey(_SpeedSurvey):
     """How fast a subwindow of PanJoin, or a plain B+-tree in its place, is on this machine.
-
-    ``tuples_s`` are the tuples that it takes a second of one thread's processor time, ``median``,
-    ``least`` and ``most`` of the passes; ``tuple_ns.median`` is the time of one. ``match_rate``,
-    ``tuples``, ``passes``, ``threads`` and ``clock`` say what was run.
 
     Attributes
     ----------
@@ -389,7 +404,7 @@ class SubwindowSpeedSurvey(Survey):
         How often it is filled, or probed.
     """
 
-    clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns")
+    taken_by: ClassVar[str] = "speed_surveys:take_subwindow_speed"
 
     of: Literal["subwindow speed"] = "subwindow speed"
     structure: Annotated[
@@ -417,12 +432,8 @@ class SubwindowSpeedSurvey(Survey):
         return 100 * self.tuples
 
 
-class SegmentSpeedSurvey(Survey):
+class SegmentSpeedSurvey(_SpeedSurvey):
     """How fast a sealed segment of SPO-Join is probed on this machine.
-
-    ``tuples_s`` are the tuples that it answers a second of one thread's processor time, ``median``,
-    ``least`` and ``most`` of the passes; ``tuple_ns.median`` is the time of one. ``match_rate``,
-    ``tuples``, ``passes``, ``threads`` and ``clock`` say what was run.
 
     Attributes
     ----------
@@ -434,7 +445,7 @@ class SegmentSpeedSurvey(Survey):
         Tuples that probe, and how often.
     """
 
-    clocked: ClassVar[tuple[str, ...]] = ("tuples_s", "tuple_ns")
+    taken_by: ClassVar[str] = "speed_surveys:take_segment_speed"
 
     of: Literal["segment speed"] = "segment speed"
     structure: Annotated[str, _OneOf("joins.indexes.structures:SEGMENTS")] = "po_join"
@@ -461,3 +472,14 @@ AnySurvey = Annotated[
     | SegmentSpeedSurvey,
     Field(discriminator="of"),
 ]
+
+
+def take_survey(survey: AnySurvey, *, seed: int, profile: CostProfile) -> Surveyed:
+    """Return the figures of *survey*.
+
+    *profile* is what work costs in virtual time. Surveys that time this machine join the same keys
+    for every *seed*.
+    """
+    take = pkgutil.resolve_name(f"scenarios.surveys.{survey.taken_by}")
+    surveyed: Surveyed = take(survey, seed, profile)
+    return surveyed

@@ -5,8 +5,12 @@ from typing import Any
 import pytest
 
 from netsim.cost import load_profile
-from scenarios.study.point_runs import take_survey
-from scenarios.surveys.survey import IndexStepsSurvey, InsertSpreadSurvey, MemoryTrafficSurvey
+from scenarios.surveys.survey import (
+    IndexStepsSurvey,
+    InsertSpreadSurvey,
+    MemoryTrafficSurvey,
+    take_survey,
+)
 
 STEPS = {"insert", "delete", "search", "scan", "merge"}
 

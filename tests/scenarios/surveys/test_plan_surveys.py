@@ -16,10 +16,10 @@ from netsim.cost import load_profile
 from scenarios.many_runs import Preparation
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
-from scenarios.study.point_runs import plan_points, run_points, take_survey
+from scenarios.study.point_runs import plan_points, run_points
 from scenarios.study.study import load_study
 from scenarios.surveys.plan_surveys import Executed, Executor, query_values
-from scenarios.surveys.survey import PlanningSpeedSurvey, PlanSurvey
+from scenarios.surveys.survey import PlanningSpeedSurvey, PlanSurvey, take_survey
 from topologies.semijoins import searches
 from topologies.semijoins.join_statistics import JoinStatistics, QueryValues, random_query
 from topologies.semijoins.plans import JoinPlan, uniform_plan

@@ -24,7 +24,6 @@ from netsim.cost import load_profile
 from scenarios import scenario_files
 from scenarios.calibration.window_workload import WindowWorkload, expected_matches
 from scenarios.scenario_files import ConfigError
-from scenarios.study.point_runs import take_survey
 from scenarios.surveys import speed_surveys
 from scenarios.surveys.survey import (
     DriftSpeedSurvey,
@@ -32,6 +31,7 @@ from scenarios.surveys.survey import (
     SubwindowSpeedSurvey,
     Surveyed,
     WindowJoinSpeedSurvey,
+    take_survey,
 )
 
 KINDS = (*STRUCTURES, "b_plus_tree")
