@@ -6,7 +6,7 @@ A rehearsal comes first, in every process (see `scenarios.rehearsal`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -268,7 +268,7 @@ def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simul
         destination = Destination.make(
             directory, streams=plan.query.streams, actors=graph, pairs=config.pairs
         )
-        run = prepare_live(plan, graph, processes, homes, destination)
+        run = LiveRun(processes, live_system(plan, graph, homes), destination)
         clock.lap("start")
         measured = run.run(lambda at: line.on_run(at, at.now_ns / 1e9))
         clock.lap("run")
@@ -314,7 +314,7 @@ def _run_recovering(
 
         run = RecoveringRun(
             start,
-            _live_system(plan, graph, homes),
+            live_system(plan, graph, homes),
             lost=ProcessLostError,
             interval_ns=recovery.interval,
             collect=take,
@@ -333,21 +333,8 @@ def _run_recovering(
     return _simulated(measured, recovered)
 
 
-def prepare_live(
-    plan: Plan,
-    graph: ActorGraph,
-    processes: RayProcesses,
-    homes: Mapping[str, int],
-    destination: Destination | None = None,
-) -> LiveRun:
-    """Return a live run of *graph*, made from *plan*, in *processes* that have been rehearsed.
-
-    *homes* is actor name to process; results are written to the *destination*, if there is one.
-    """
-    return LiveRun(processes, _live_system(plan, graph, homes), destination)
-
-
-def _live_system(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> LiveSystem:
+def live_system(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> LiveSystem:
+    """Return what the processes of a live run need to know; *homes* is actor name to process."""
     names = trace_names(graph.wiring)
     return LiveSystem(
         specs=dict(graph.specs),
@@ -445,12 +432,10 @@ def execute(
     if judging == "beside":
         import_meanwhile("scenarios.verdict.second_reading")
     live = plan.config.clock == "live"
-    with ExitStack() as open_:
-        ahead = None
-        lists_pairs = plan.config.pairs or (judging == "from pairs" and not live)
-        tuples = sum(file.tuples for file in plan.files)
-        if judging == "beside" and not live and tuples >= WORTH_A_THREAD:
-            ahead = open_.enter_context(Expectation(plan.query, plan.files))
+    lists_pairs = plan.config.pairs or (judging == "from pairs" and not live)
+    tuples = sum(file.tuples for file in plan.files)
+    looks_ahead = judging == "beside" and not live and tuples >= WORTH_A_THREAD
+    with Expectation(plan.query, plan.files) if looks_ahead else nullcontext() as ahead:
         if live:
             simulated = run_live(plan, directory, line, clock)
         else:
@@ -465,19 +450,10 @@ def execute(
             )
         line.on_judge()
         with_pairs = partial(_with_pairs, plan, directory, listed=lists_pairs)
-        return _judged(plan, directory, simulated, with_pairs, ahead, clock)
-
-
-def _judged(
-    plan: Plan,
-    directory: Path,
-    simulated: Simulated,
-    with_pairs: Callable[[], Path],
-    ahead: Expectation | None,
-    clock: WallClock,
-) -> Report:
-    verdict, latencies, approximated = judge(plan, directory, simulated.outcome, with_pairs, ahead)
-    clock.lap("oracle")
+        verdict, latencies, approximated = judge(
+            plan, directory, simulated.outcome, with_pairs, ahead
+        )
+        clock.lap("oracle")
     return Report(
         plan=plan,
         directory=directory,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from actors.hosting.live.live_run import LiveRun
 from actors.hosting.live.post import Served
 from actors.hosting.processes import label_processes
 from netsim.trace import COLUMNS
@@ -24,7 +25,7 @@ from scenarios import scenario_files
 from scenarios.many_runs import Preparation
 from scenarios.plan import Plan, make_plan
 from scenarios.rehearsal import rehearse
-from scenarios.run import Report, execute, prepare_live
+from scenarios.run import Report, execute, live_system
 from topologies import TOPOLOGIES, TopologyError
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], lis
     graph = plan.graph(pairs=False)
     home_of = graph.homes(processes.count)
     processes.everywhere(rehearse, *plan.rehearsal)
-    run = prepare_live(plan, graph, processes, home_of)
+    run = LiveRun(processes, live_system(plan, graph, home_of))
     measured = run.run(lambda count: None)
     trace = np.concatenate([entry for entry in run.entries() if isinstance(entry, np.ndarray)])
     operators: dict[str, Served] = defaultdict(Served)

@@ -14,6 +14,7 @@ import pytest
 from joins.errors import DataError
 from scenarios import run
 from scenarios.verdict import Verdict
+from scenarios.verdict.judge import judge
 from tests.scenarios.verdict.test_mutants import RUNS
 
 Tamper = Callable[[Path], Any]
@@ -21,13 +22,12 @@ Tamper = Callable[[Path], Any]
 
 def judged_after(tamper: Tamper, monkeypatch: pytest.MonkeyPatch, *, pairs: bool = True) -> Verdict:
     """Return the verdict on a run whose folder was tampered with before it was judged."""
-    judge = run._judged
 
     def judged(plan: Any, directory: Path, *rest: Any) -> Any:
         tamper(directory)
         return judge(plan, directory, *rest)
 
-    monkeypatch.setattr(run, "_judged", judged)
+    monkeypatch.setattr(run, "judge", judged)
     return RUNS["kp_oij"].run(pairs=pairs).verdict
 
 
