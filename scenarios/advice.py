@@ -265,7 +265,7 @@ class Advice(Recorded):
 
 def estimate(one: Candidate, goal: str) -> Estimate | None:
     """Return what a candidate came to by a goal, with its interval; None without a value."""
-    values = one.values(GOALS[goal])
+    values = one.values(goal)
     return Estimate(tuple(values)) if values else None
 
 
@@ -435,7 +435,7 @@ def _changes(
         ran = changed.measure_all(systems, rows, what) if len(systems) > 1 else []
         if ran := [one for one in changed.ranked(ran) if one.rows]:
             goal = changed.goals[0]
-            values = {one.label: next(iter(one.values(GOALS[goal])), None) for one in ran}
+            values = {one.label: next(iter(one.values(goal)), None) for one in ran}
             changes.append(Change(what=what, goal=goal, values=values, winner=ran[0].label))
     return changes
 

@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +24,7 @@ from scenarios.config import RunConfig
 from scenarios.formatting import group_refusals
 from scenarios.machine import versions
 from scenarios.measures import Parts, record
-from scenarios.plan import Plan, Prepare, make_plan
+from scenarios.plan import Plan, Prepare, make_plan, parameter_names
 from scenarios.report.run_summary import write_run_json
 from scenarios.run import InlineHosting, Judging, execute
 from scenarios.run_directory import POINTS, TRACE, Recorded, remove
@@ -194,10 +194,7 @@ def share(
     known = base.model_dump()
     general = {key: value for key, value in settings.items() if "." in key or key in known}
     special = {key: value for key, value in settings.items() if key not in general}
-    allowed = {
-        topology.name: {parameter.name for parameter in fields(topology.parameters_type)}
-        for topology in topologies
-    }
+    allowed = {topology.name: parameter_names(topology) for topology in topologies}
     every = set().union(*allowed.values())
     for key in special:
         if key not in every:

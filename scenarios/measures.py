@@ -99,7 +99,8 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
         first, stop = config.measured
         about = trace.filter((pc.field("last") >= first) & (pc.field("first") < stop))
         counted = stop - first
-    busy_s, rows = _busy_seconds(about, roles), _received(about, roles)
+    busy_s, rows = _busy_seconds(about, roles), sum_by_name(about["receiver"], about["rows"])
+    received = sum_by_name(trace["receiver"], trace["rows"])
     merges_ms = merge_times_ms(trace, roles)
     network = build_network(config.network, graph.placement.values())
     (execution,) = measured_costs(report.directory / TRACE, graph, network, operators)
@@ -123,10 +124,7 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
         "transmission": _transmission(trace, _busy_seconds(trace, roles), named),
         "balance": {part: _balance([busy_s[pe] for pe in pes]) for part, pes in named.items()},
         "row_balance": {part: _balance([rows[pe] for pe in pes]) for part, pes in named.items()},
-        "copies": {
-            part: _ratio(received, tuples)
-            for part, received in _sums(_received(trace, roles), named).items()
-        },
+        "copies": {part: _ratio(n, tuples) for part, n in _sums(received, named).items()},
         "execution": {"seconds": execution.seconds, "bytes": execution.nbytes},
         "pace_tps": over_parts,
         "pace_max_tps": pace.fastest(tuples, *(config.measured or (0, tuples))),
@@ -170,12 +168,7 @@ def _balance(loads: Sequence[float]) -> float | None:
 
 def _busy_seconds(trace: pa.Table, actors: Iterable[str]) -> dict[str, float]:
     spent_ns = sum_by_name(trace["receiver"], pc.subtract(trace["done_ns"], trace["started_ns"]))
-    return {actor: spent_ns.get(actor, 0) / NS_PER_S for actor in actors}
-
-
-def _received(trace: pa.Table, actors: Iterable[str]) -> dict[str, int]:
-    received = sum_by_name(trace["receiver"], trace["rows"])
-    return {actor: received.get(actor, 0) for actor in actors}
+    return {actor: spent_ns[actor] / NS_PER_S for actor in actors}
 
 
 def _transmission(

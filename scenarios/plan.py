@@ -416,7 +416,7 @@ def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) ->
     Raise :exc:`ConfigError` for parameters that no system has, and :exc:`TopologyError` with the
     reasons where none can evaluate the query.
     """
-    every = set().union(*map(_parameter_names, TOPOLOGIES.values()))
+    every = set().union(*map(parameter_names, TOPOLOGIES.values()))
     for key in parameters:
         if key not in every:
             raise ConfigError(
@@ -427,7 +427,7 @@ def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) ->
     refusals = {}
     for name, why in (*preferred, *whatever):
         topology = TOPOLOGIES[name]
-        if not topology.exact or not parameters.keys() <= _parameter_names(topology):
+        if not topology.exact or not parameters.keys() <= parameter_names(topology):
             continue
         refused = refusal(topology, query, feeding)
         if refused is None:
@@ -468,5 +468,6 @@ def name_others(config: RunConfig) -> str:
     return f". These can evaluate it: {', '.join(able)}" if able else ". No system can evaluate it"
 
 
-def _parameter_names(topology: Topology[Any]) -> set[str]:
+def parameter_names(topology: Topology[Any]) -> set[str]:
+    """Return the names of the parameters of *topology*."""
     return {field.name for field in fields(topology.parameters_type)}

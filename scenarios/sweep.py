@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from joins.errors import suggest
 from joins.queries.parser import parse_query
 from scenarios.config import FeedingConfig, NetworkConfig, RunConfig
-from scenarios.plan import AUTO, topology_of
+from scenarios.plan import AUTO, parameter_names, topology_of
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.section import REPEATS_MAX, StudySection
 from scenarios.study.study import Study, build_study
@@ -130,7 +130,7 @@ def _number(text: str) -> Any:
 
 def pes_parameter(topology: str) -> str:
     """Return the parameter by which *topology* is given PEs; raise :exc:`ConfigError` without."""
-    known = {one.name for one in fields(find_topology(topology).parameters_type)}
+    known = parameter_names(find_topology(topology))
     for name in PES:
         if name in known:
             return name

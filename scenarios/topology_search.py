@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -30,7 +30,7 @@ from actors.source import NS_PER_S
 from scenarios.config import RunConfig
 from scenarios.line import Line
 from scenarios.measures import ENDS, is_sustained, look_up, record
-from scenarios.plan import Plan, Prepare, bound_query, make_plan
+from scenarios.plan import Plan, Prepare, bound_query, make_plan, parameter_names
 from scenarios.run import Simulated, execute, simulate
 from scenarios.scenario_files import ConfigError, change
 from scenarios.sweep import PES
@@ -103,10 +103,11 @@ class Candidate:
         system = {"topology": self.topology, "parameters": dict(self.parameters)}
         return change(config, system)
 
-    def values(self, goal: Goal) -> list[float]:
-        """Return what it came to, one for each seed."""
-        records = self.saturated if goal.saturated or not self.fed else self.fed
-        known = [look_up(one, goal.measure) for one in records]
+    def values(self, goal: str) -> list[float]:
+        """Return what it came to by a goal, a name of `GOALS`: one value for each seed."""
+        wanted = GOALS[goal]
+        records = self.saturated if wanted.saturated or not self.fed else self.fed
+        known = [look_up(one, wanted.measure) for one in records]
         return [value for value in known if value is not None]
 
 
@@ -168,7 +169,7 @@ def _settings(
 
     Most PEs come first.
     """
-    known = {one.name for one in fields(topology.parameters_type)}
+    known = parameter_names(topology)
     hints = get_type_hints(topology.parameters_type)
     pes = next((name for name in PES if name in known), None)
     shapes: list[dict[str, Any]] = [{}]
@@ -373,7 +374,7 @@ class Search:
                     if not one.last:
                         found["throughput_tps"] = self._extrapolated(before, found, one.rows)
                     one = replace(one, saturated=(*one.saturated, found))
-                twice = [one.values(GOALS[name])[-2:] for name in self.goals]
+                twice = [one.values(name)[-2:] for name in self.goals]
                 if all(len(two) == 2 and two[0] == two[1] for two in twice):
                     break  # nothing random enters it
         except (_OverError, _HopelessError) as error:
@@ -474,10 +475,10 @@ class Search:
     def _scores(self, one: Candidate) -> tuple[float, ...]:
         """Return a number per goal, the lower the better."""
         scores = []
-        for goal in (GOALS[name] for name in self.goals):
+        for goal in self.goals:
             values = one.values(goal)
             mean = fmean(values) if values else float("inf")
-            scores.append(-mean if goal.highest and values else mean)
+            scores.append(-mean if GOALS[goal].highest and values else mean)
         return tuple(scores)
 
 

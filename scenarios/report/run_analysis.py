@@ -5,6 +5,7 @@ Both are read a batch of rows at a time, so files larger than memory are fine. T
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import isqrt
@@ -192,11 +193,12 @@ def _add_traffic(channel_bytes: dict[tuple[str, str, str], int], rows: pa.Record
         channel_bytes[channel] = channel_bytes.get(channel, 0) + nbytes
 
 
-def sum_by_name(names: pa.ChunkedArray, values: pa.ChunkedArray) -> dict[str, int]:
+def sum_by_name(names: pa.ChunkedArray, values: pa.ChunkedArray) -> Counter[str]:
     """Return each of *names*, of actors in rows of a trace, to the sum of its rows' *values*."""
     table = pa.table({"name": names.cast(pa.string()), "value": values})
     summed = table.group_by("name").aggregate([("value", "sum")])
-    return dict(zip(*(summed[column].to_pylist() for column in ("name", "value_sum")), strict=True))
+    columns = (summed[column].to_pylist() for column in ("name", "value_sum"))
+    return Counter(dict(zip(*columns, strict=True)))
 
 
 def first_messages(trace: Path, most: int) -> dict[str, list[Any]]:

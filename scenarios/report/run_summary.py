@@ -10,6 +10,7 @@ system takes tuples: none waits for its batch to fill, and queues are always ful
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from html import escape
@@ -246,13 +247,12 @@ def measure_load(report: Report) -> RunLoad | None:
         return None
     graph = report.plan.graph()
     sources = graph.sources
-    tuples, waited_ns, busy_ns = 0, 0.0, dict.fromkeys(graph, 0)
+    tuples, waited_ns, busy_ns = 0, 0.0, Counter(dict.fromkeys(graph, 0))
     with pq.ParquetFile(report.directory / TRACE) as file:
         for block in file.iter_batches(columns=_COLUMNS):
             rows = pa.table(block)
             served_ns = pc.subtract(rows["done_ns"], rows["started_ns"])
-            for name, ns in sum_by_name(rows["receiver"], served_ns).items():
-                busy_ns[name] += ns
+            busy_ns.update(sum_by_name(rows["receiver"], served_ns))
             sent = pc.is_in(rows["sender"].cast(pa.string()), pa.array(list(sources)))
             fed = rows.filter(pc.and_(sent, pc.greater(rows["rows"], 0)))
             count, first, last = (fed[name].to_numpy() for name in ("rows", "first", "last"))
