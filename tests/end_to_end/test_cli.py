@@ -59,15 +59,12 @@ def smoke(data: Path) -> tuple[object, ...]:
 
 
 def test_json_of_a_run_is_one_object_with_the_stable_keys(joinsim: Command, prepared: Path) -> None:
-    began_s = time.monotonic()
     said = joinsim("run", "--query", QUERY, "--data", prepared, "--json")
-    waited_s = time.monotonic() - began_s
     assert said.code == 0
     answer = said.json
     assert answer.keys() >= KEYS
     assert answer["wall_parts"].keys() == PARTS.keys()
     assert answer["wall_seconds"] == pytest.approx(sum(answer["wall_parts"].values()))
-    assert 0.5 * waited_s < answer["wall_seconds"] <= waited_s, "what the person waited"
     assert answer["wall_parts"]["report"] > 0
     for key, within in KEYS_WITHIN.items():
         assert answer[key].keys() >= within
@@ -78,6 +75,17 @@ def test_json_of_a_run_is_one_object_with_the_stable_keys(joinsim: Command, prep
         "rows": 300,
         "rejected": 0,
     }
+
+
+def test_the_wall_time_of_a_run_is_most_of_what_the_person_waits(
+    joinsim: Command, prepared: Path
+) -> None:
+    shares = []
+    for _ in range(3):  # of which other programs may disturb two
+        began_s = time.monotonic()
+        said = joinsim("run", "--query", QUERY, "--data", prepared, "--json")
+        shares.append(said.json["wall_seconds"] / (time.monotonic() - began_s))
+    assert 0.5 < max(shares) <= 1
 
 
 def test_lists_and_tables_are_set_as_in_toml(joinsim: Command, prepared: Path) -> None:
