@@ -15,13 +15,14 @@ import numpy as np
 
 from joins.hashing import splitmix64
 from joins.indexes.immutable.prefix_grid import PrefixGridSegment
-from joins.indexes.immutable.segment import ImmutableSegment, window_in
+from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.index import (
     Ranges,
     at_least_one,
     check_ranges,
     column,
     make_ranges,
+    window_in,
 )
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, MatchList, ProbeResult, add_total

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.index import column
+from joins.indexes.index import column, window_in
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import ProbeResult
@@ -106,11 +106,8 @@ def _keep_window(
     rows: np.ndarray, start: np.ndarray, stop: np.ndarray, base: int, counters: np.ndarray
 ) -> None:
     words = rows.shape[1]
-    bits = words * WORD_BITS
     for row in range(len(rows)):
-        # Clamped before subtracting: an unbounded window is the smallest and the largest int64.
-        begin = min(max(start[row], base), base + bits) - base
-        end = max(min(stop[row], base + bits), base) - base
+        begin, end = window_in(base, words * WORD_BITS, start[row], stop[row])
         for word in range(words):
             rows[row, word] &= bits_between(word, begin, end)
     counters[BITS] += rows.size

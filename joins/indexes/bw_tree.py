@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST, LEAST, Sought
+from joins.indexes.index import GREATEST, LEAST, NONE, Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import compare_and_swap, fetch_add, load, move_entries, store
 from joins.machine.memory import LINE, aligned, record
@@ -45,7 +45,6 @@ from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES, NO_WORK, Work, new_
 
 ROOT = 0
 """The page that is always the root."""
-NONE = -1
 
 LEVEL, SIZE, RIGHT, HIGH_KEY, HIGH_POSITION, ENTRIES = range(6)
 """A base node: 0 for a leaf, its entries, the page to its right, and the entry before which its own

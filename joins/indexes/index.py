@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from joins.batch import Batch, Rows
-from joins.machine.compiling import inlined
+from joins.machine.compiling import inlined, kernel
 from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
 from joins.state import State
@@ -31,6 +31,8 @@ from joins.work import Work
 
 LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 """The ends of int64: no code is beyond them, and no position."""
+NONE = -1
+"""In place of a node, a row or a place, where there is none."""
 _WITHOUT_SIGN, _SIGN_BIT = np.int64(GREATEST), np.int64(63)
 
 
@@ -237,6 +239,14 @@ def in_range(ranges: Ranges, predicate: int, row: int, code: int) -> bool:
     """Return whether a stored value with this *code* satisfies one predicate of a probe."""
     inside = ranges.low[predicate, row] <= code and code <= ranges.high[predicate, row]
     return bool(inside != ranges.negated[predicate])
+
+
+@kernel
+def window_in(first: int, tuples: int, start: int, stop: int) -> tuple[int, int]:
+    """Return which tuples, counted from 0 at *first*, are at positions *start* to *stop* - 1."""
+    last = first + tuples
+    # Clamped before subtracting: an unbounded window is the smallest and the largest int64.
+    return min(max(start, first), last) - first, min(max(stop, first), last) - first
 
 
 class Index(Protocol):

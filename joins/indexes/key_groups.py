@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.hashing import splitmix64
+from joins.indexes.index import LEAST
 from joins.machine.compiling import kernel
 from joins.machine.lanes import LOOKAHEAD
 
@@ -107,7 +108,7 @@ def _choose_rows(groups: KeyGroups, chosen: np.ndarray, part: KeyGroups) -> None
 
 @kernel
 def _in_time(ts: np.ndarray) -> bool:
-    latest = np.int64(-(2**63))
+    latest = LEAST
     for time in ts:
         if time < latest:
             return False

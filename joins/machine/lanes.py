@@ -37,7 +37,7 @@ def lanes_at(emit: CodeEmitter, rows: Any, row: Any, begin: Any) -> tuple[Any, i
     return lanes_from(emit, address(emit, rows, row, begin))
 
 
-def load(emit: CodeEmitter, place: Any, align: int) -> Any:
+def load_vector(emit: CodeEmitter, place: Any, align: int) -> Any:
     """Emit the vector at an address."""
     entries = emit.builder.load(place)
     entries.align = align
@@ -65,14 +65,14 @@ def lanes_less(emit: CodeEmitter, rows: Any, row: Any, begin: Any, target: Any) 
 
     One or two instructions compare them all.
     """
-    entries = load(emit, *lanes_at(emit, rows, row, begin))
+    entries = load_vector(emit, *lanes_at(emit, rows, row, begin))
     return emit.builder.ctpop(_compare(emit, entries, "<", target))
 
 
 @instruction(int64, ARRAY, intp, intp, ITEM)
 def lanes_greater(emit: CodeEmitter, rows: Any, row: Any, begin: Any, target: Any) -> Any:
     """Count how many of the `LANES` integers from ``rows[row, begin]`` on exceed *target*."""
-    entries = load(emit, *lanes_at(emit, rows, row, begin))
+    entries = load_vector(emit, *lanes_at(emit, rows, row, begin))
     return emit.builder.ctpop(_compare(emit, entries, ">", target))
 
 
@@ -87,7 +87,7 @@ def leading_less(emit: CodeEmitter, column: Any, begin: Any, target: Any) -> Any
     It looks at `LOOKAHEAD` of them, all at once, which must be there.
     """
     builder = emit.builder
-    entries = load(emit, *lanes_from(emit, builder.gep(column.data, [begin]), LOOKAHEAD))
+    entries = load_vector(emit, *lanes_from(emit, builder.gep(column.data, [begin]), LOOKAHEAD))
     past_all = ir.IntType(64)(1 << LOOKAHEAD)
     others = builder.or_(_compare(emit, entries, ">=", target), past_all)
     return builder.cttz(others, ir.IntType(1)(0))
@@ -99,7 +99,7 @@ def move_lanes(emit: CodeEmitter, rows: Any, row: Any, begin: Any, to: Any) -> A
 
     ``rows[row, to : to + LANES] = rows[row, begin : begin + LANES]``
     """
-    entries = load(emit, *lanes_at(emit, rows, row, begin))
+    entries = load_vector(emit, *lanes_at(emit, rows, row, begin))
     emit.builder.store(entries, *lanes_at(emit, rows, row, to))
 
 
@@ -112,7 +112,7 @@ def widen_lanes(
     ``target[to : to + LANES] = rows[row, begin : begin + LANES] + more``
     """
     builder = emit.builder
-    entries = load(emit, *lanes_at(emit, rows, row, begin))
+    entries = load_vector(emit, *lanes_at(emit, rows, row, begin))
     wide, align = lanes_from(emit, builder.gep(target.data, [to]))
     lanes = wide.type.pointee
     sums = builder.add(builder.sext(entries, lanes), repeat(emit, more, lanes))
@@ -145,7 +145,7 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 @instruction(_LANES, ARRAY, intp, intp)
 def load_lanes(emit: CodeEmitter, rows: Any, row: Any, begin: Any) -> Any:
     """Return the `LANES` int64 from ``rows[row, begin]`` on."""
-    return load(emit, *lanes_at(emit, rows, row, begin))
+    return load_vector(emit, *lanes_at(emit, rows, row, begin))
 
 
 @instruction(void, _LANES, ARRAY, intp, intp)

@@ -17,7 +17,6 @@ import numpy as np
 
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.b_plus.nodes import (
-    NONE,
     Nodes,
     delete_near,
     fetch_positions,
@@ -27,7 +26,7 @@ from joins.indexes.b_plus.nodes import (
     insert_near,
     match_range_near,
 )
-from joins.indexes.index import Sought
+from joins.indexes.index import NONE, Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.steps import DONE, NO_ROOM, implements
 from joins.matches import MatchBuffer

@@ -23,11 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import Sought
+from joins.indexes.index import NONE, Sought
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
-    NONE,
     ROOM_NODES,
     ROOT,
     SIZE,

@@ -16,7 +16,6 @@ import numpy as np
 from joins.bit_array import BIT_MASK, FIRST_BIT, WORD_SHIFT, words_for
 from joins.indexes.b_plus.nodes import (
     FIRST_LEAF,
-    NONE,
     Nodes,
     delete_entries,
     find_leaf_of_key,
@@ -26,7 +25,7 @@ from joins.indexes.b_plus.nodes import (
     reset,
     resize,
 )
-from joins.indexes.index import Ranges, Sought, check_ranges, column
+from joins.indexes.index import NONE, Ranges, Sought, check_ranges, column
 from joins.indexes.range_search import lower_bound, upper_bound
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches

@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST, Sought
+from joins.indexes.index import GREATEST, NONE, Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry
 from joins.machine.lanes import LANES, lanes_less
-from joins.machine.memory import aligned
+from joins.machine.memory import LINE, aligned
 from joins.matches import MatchBuffer, add_match
 from joins.state import storable
 from joins.work import COMPARISONS, INSERTS, MOVES
@@ -41,9 +41,7 @@ STEP = np.dtype([("node", "i8"), ("slot", "i8")])
 """A step of a descent: an inner node, and the slot of the child that was taken."""
 
 FIRST_LEAF = 0  # Merging always empties the right neighbour, so the first leaf never moves.
-NONE = -1
 _NARROW = 2 * LANES  # Nodes of so many entries are compared whole, whatever is in use.
-_LINE_ENTRIES = 8  # Eight-byte entries in a cache line of 64 bytes.
 _LEVELS_MAX = 32  # A node has at least four children, so no tree that fits in memory is higher.
 
 
@@ -268,14 +266,6 @@ def _match_from(
 
 
 @inlined
-def insert_entry(nodes: Nodes, key: int, position: int, counters: np.ndarray) -> bool:
-    """Insert one entry; `has_room` must hold. Return False when it is there already."""
-    leaf, compared = find_leaf_of_entry(nodes, key, position)
-    counters[COMPARISONS] += compared + nodes.leaves.size[leaf]
-    return _insert_into(nodes, leaf, key, position, counters)
-
-
-@inlined
 def _insert_into(nodes: Nodes, leaf: int, key: int, position: int, counters: np.ndarray) -> bool:
     """Insert one entry into the leaf at the end of the path; return False when it is there."""
     at, present = find_in_leaf(nodes, leaf, key, position)
@@ -302,21 +292,13 @@ def _insert_at(
 
 
 @inlined
-def delete_entry(nodes: Nodes, key: int, position: int, counters: np.ndarray) -> bool:
-    """Delete one entry. Return False when it is not there."""
-    leaf, compared = find_leaf_of_entry(nodes, key, position)
-    counters[COMPARISONS] += compared + nodes.leaves.size[leaf]
-    return _delete_from(nodes, leaf, key, position, counters)
-
-
-@inlined
 def _delete_from(nodes: Nodes, leaf: int, key: int, position: int, counters: np.ndarray) -> bool:
     """Delete one entry from the leaf at the end of the path; return False when it is not there."""
     at, present = find_in_leaf(nodes, leaf, key, position)
     if not present:
         return False
     _delete_at(nodes, leaf, at, counters)
-    if _is_scant(nodes, leaf):
+    if nodes.leaves.size[leaf] < nodes.leaves.keys.shape[1] // 4 and nodes.tree[0].height > 0:
         _rebalance(nodes, counters)
     return True
 
@@ -329,13 +311,6 @@ def _delete_at(nodes: Nodes, leaf: int, at: int, counters: np.ndarray) -> None:
     leaves.size[leaf] = size
     nodes.tree[0].entries -= 1
     counters[MOVES] += size - at
-
-
-@inlined
-def _is_scant(nodes: Nodes, leaf: int) -> bool:
-    """Return whether a leaf must be refilled."""
-    leaves = nodes.leaves
-    return bool(leaves.size[leaf] < leaves.keys.shape[1] // 4 and nodes.tree[0].height > 0)
 
 
 # The same with hints. Looking leaves up ahead counts nothing; what uses a hint counts the work of a
@@ -374,7 +349,7 @@ def fetch_positions(nodes: Nodes, leaf: int, key: int, entries: int) -> None:
 
 @inlined
 def _fetch_keys(pool: NodePool, node: int) -> None:
-    for i in range(0, pool.keys.shape[1], _LINE_ENTRIES):
+    for i in range(0, pool.keys.shape[1], LINE):
         prefetch_entry(pool.keys, node, i)
 
 
@@ -452,7 +427,9 @@ def insert_entries(
     for i in range(begin, len(keys)):
         if not has_room(nodes):
             return i, False
-        if not insert_entry(nodes, keys[i], positions[i], counters):
+        leaf, compared = find_leaf_of_entry(nodes, keys[i], positions[i])
+        counters[COMPARISONS] += compared + nodes.leaves.size[leaf]
+        if not _insert_into(nodes, leaf, keys[i], positions[i], counters):
             return i, True
     return len(keys), False
 
@@ -463,7 +440,9 @@ def delete_entries(
 ) -> int:
     """Delete entries up to the first that does not exist; return its row, or how many there are."""
     for i in range(len(keys)):
-        if not delete_entry(nodes, keys[i], positions[i], counters):
+        leaf, compared = find_leaf_of_entry(nodes, keys[i], positions[i])
+        counters[COMPARISONS] += compared + nodes.leaves.size[leaf]
+        if not _delete_from(nodes, leaf, keys[i], positions[i], counters):
             return i
     return len(keys)
 

@@ -35,6 +35,7 @@ import numpy as np
 from joins.bit_array import (
     BIT_MASK,
     FIRST_BIT,
+    WORD_BITS,
     WORD_SHIFT,
     intersect,
     keep_window,
@@ -47,9 +48,8 @@ from joins.indexes.immutable.segment import (
     PlaceRanges,
     satisfying,
     stretch_of,
-    window_in,
 )
-from joins.indexes.index import GREATEST
+from joins.indexes.index import GREATEST, window_in
 from joins.indexes.range_search import Brackets
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned
@@ -62,7 +62,7 @@ FANOUT = NODE_KEYS + 1
 
 _ROOT, _KNOWN = 0, -1  # Where a search begins; what stands for a place that needs none.
 
-_WORD_BITS, _WORD_BYTES = 64, 8
+_WORD_BYTES = 8
 _STRETCHES = 4
 _ROW_WORDS_MAX = 1 << 16  # Words of bit arrays filled at a time, per predicate: half a megabyte.
 
@@ -347,7 +347,7 @@ def _table_bits(entries: int) -> int:
 
 @kernel
 def _first_slot(entry: int, bits: int) -> int:
-    mixed = (np.uint64(entry) * _GOLDEN) >> np.uint64(_WORD_BITS - bits)
+    mixed = (np.uint64(entry) * _GOLDEN) >> np.uint64(WORD_BITS - bits)
     return int(np.int64(mixed))
 
 

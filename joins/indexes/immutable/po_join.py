@@ -22,7 +22,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.bit_array import ALL_BITS, BIT_MASK, FIRST_BIT, WORD_SHIFT, bits_between, words_for
+from joins.bit_array import (
+    ALL_BITS,
+    BIT_MASK,
+    FIRST_BIT,
+    WORD_BITS,
+    WORD_SHIFT,
+    bits_between,
+    words_for,
+)
 from joins.hashing import mix
 from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges, stretch_of
 from joins.indexes.range_search import Within, filter_candidates
@@ -30,8 +38,6 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import MatchBuffer, ProbeResult, add_total, find_matches, has_room
 from joins.work import BITS, COMPARISONS, Work
-
-_WORD_BITS = 64
 
 # What the two ways to answer cost, in quarters of a nanosecond, measured on 100,000 random tuples.
 _LOOKUP_COST = 3  # one tuple of a short range, per other predicate
@@ -151,9 +157,9 @@ def _probe_bits(
     n = len(sealed.position)
     predicates = len(places.begin)
     begin, end = places.begin[0, probe], places.end[0, probe]
-    words = begin >> 6, (end + _WORD_BITS - 1) >> 6
+    words = begin >> 6, (end + WORD_BITS - 1) >> 6
     if places.negated[0]:
-        words = 0, (n + _WORD_BITS - 1) >> 6
+        words = 0, (n + WORD_BITS - 1) >> 6
     span = words[1] - words[0]
     if predicates == 1:
         for word in range(words[0], words[1]):
@@ -235,10 +241,10 @@ def _read_words(
     total = np.uint64(0)
     count, listed = 0, buffer.listed[0]
     keep_ids = len(buffer.match_id) > 0
-    for word in range(begin >> 6, (end + _WORD_BITS - 1) >> 6):
+    for word in range(begin >> 6, (end + WORD_BITS - 1) >> 6):
         left = scratch.bits[0, word] & bits_between(word, begin, end)
         while left != 0:
-            place = word * _WORD_BITS + trailing_zeros(left)
+            place = word * WORD_BITS + trailing_zeros(left)
             left &= left - FIRST_BIT
             position = sealed.position[place]
             if _is_seen(position, window):

@@ -42,8 +42,8 @@ from joins.indexes.immutable.segment import (
     Stretch,
     satisfying,
     stretch_of,
-    window_in,
 )
+from joins.indexes.index import window_in
 from joins.indexes.range_search import Within, filter_candidates
 from joins.machine.compiling import inlined, kernel
 from joins.machine.lanes import LANES, widen_lanes

@@ -228,14 +228,6 @@ def probe_all(
     return side_by_side(probe, range(len(segments)), min(threads, len(segments)))
 
 
-@kernel
-def window_in(first: int, tuples: int, start: int, stop: int) -> tuple[int, int]:
-    """Return which of the tuples, counted from 0, are at positions *start* to *stop* - 1."""
-    last = first + tuples
-    # Clamped before subtracting: an unbounded window is the smallest and the largest int64.
-    return min(max(start, first), last) - first, min(max(stop, first), last) - first
-
-
 class Stretch(NamedTuple):
     """The places of one probe's range of one predicate; *negated*, it is what must not match."""
 

@@ -194,9 +194,8 @@ class BiSort(Stateful):
 
     def answer(self, lookup: Lookup, begin: int, end: int) -> None:
         """Answer probes *begin* to *end*."""
-        _answer(
-            self._arrays, lookup, np.empty((len(ProbeSpans._fields), BLOCK), np.int64), begin, end
-        )
+        spans = ProbeSpans(*np.empty((len(ProbeSpans._fields), BLOCK), np.int64))
+        _answer(self._arrays, lookup, spans, begin, end)
 
     def find_records(self, ranges: Ranges) -> tuple[Records, Work]:
         """Return the records of probes; the work does not depend on how many tuples match."""
@@ -598,9 +597,8 @@ def _match_spans(
 
 
 @kernel
-def _answer(arrays: Arrays, lookup: Lookup, room: np.ndarray, begin: int, end: int) -> None:
-    """Answer probes *begin* to *end*; *room* is for the spans of a block, a row per column."""
-    spans = ProbeSpans(room[0], room[1], room[2], room[3])
+def _answer(arrays: Arrays, lookup: Lookup, spans: ProbeSpans, begin: int, end: int) -> None:
+    """Answer probes *begin* to *end*; *spans* has room for those of a block."""
     ranges = lookup.ranges
     is_counted = len(ranges.negated) == 1 and not ranges.negated[0]
     for block in range(begin, end, BLOCK):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST, LEAST, decode, encode
+from joins.indexes.index import GREATEST, LEAST, NONE, decode, encode
 from joins.indexes.panjoin.lookup import (
     BLOCK,
     Lookup,
@@ -27,8 +27,6 @@ from joins.indexes.sorted_array import rebound
 from joins.machine.compiling import kernel
 from joins.state import Stateful, storable
 from joins.work import INSERTS, NO_WORK, Work, new_counters
-
-NONE = -1
 
 _INT64_ENDS = (-(2.0**63), 2.0**63 - 1024)
 """The least and the greatest float that an int64 can be read from."""

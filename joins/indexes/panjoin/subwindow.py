@@ -177,7 +177,7 @@ class Subwindow(Stateful):
                 f"{new} tuples do not fit: the subwindow has {size} of {self.shape.capacity}"
             )
         places = np.empty(new, np.int32)
-        order = _find_places(codes[0], positions, self.first, size, np.zeros(new, np.bool_), places)
+        order = _place_batch(codes[0], positions, self.first, size, np.zeros(new, np.bool_), places)
         if order == _UNSORTED:
             raise ValueError("the batch is not in ascending order of the indexed field")
         if order == _GAPS:
@@ -195,7 +195,7 @@ class Subwindow(Stateful):
 
 
 @kernel
-def _find_places(
+def _place_batch(
     codes: np.ndarray,
     positions: np.ndarray,
     first: int,

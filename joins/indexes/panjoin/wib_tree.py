@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST
+from joins.indexes.index import GREATEST, NONE
 from joins.indexes.panjoin.lookup import BLOCK, Lookup
 from joins.indexes.panjoin.rap_table import (
-    NONE,
     Llat,
     append,
     match_partitions,

@@ -26,8 +26,6 @@ from joins.machine.compiling import inlined
 from joins.machine.memory import LINE, aligned, own_lines, record
 from joins.state import storable
 
-NONE = -1
-
 LEVELS_MAX = 32
 
 LOCK, ROOT, HEIGHT, SPLITS = range(4)

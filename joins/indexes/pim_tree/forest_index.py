@@ -13,13 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from joins.indexes.index import Ranges, Sought, check_predicates, check_ranges, column
+from joins.indexes.index import NONE, Ranges, Sought, check_predicates, check_ranges, column
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
     LOCK,
     NEXT,
-    NONE,
     ROOM_NODES,
     ROOT,
     SIZE,

@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST
+from joins.indexes.index import GREATEST, NONE
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
     LOCK,
     NEXT,
-    NONE,
     ROOT,
     SIZE,
     SPLITS,

@@ -14,14 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.index import Ranges, in_range
+from joins.indexes.index import NONE, Ranges, in_range
 from joins.indexes.windows.window_tuples import WindowIndex
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room
 from joins.state import storable
 from joins.work import COMPARISONS, Work
-
-_NONE = -1
 
 _SEED = np.uint64(0x6A09E667F3BCC909)
 """Tuples may have been dealt out to PEs by the plain hash of the same key. Those of one PE then
@@ -110,8 +108,8 @@ class HashIndex(WindowIndex):
         tuples = self._tuples
         room = len(tuples.positions)
         buckets = 1 << (room - 1).bit_length()
-        head, tail = np.full((2, buckets), _NONE)
-        self._table = Table(self._equal, head, tail, np.full(room, _NONE))
+        head, tail = np.full((2, buckets), NONE)
+        self._table = Table(self._equal, head, tail, np.full(room, NONE))
         _link(self._table, tuples.keys, tuples.begin, tuples.end)
 
 
@@ -130,8 +128,8 @@ def _link(table: Table, keys: np.ndarray, begin: int, end: int) -> None:
     """Append the tuples at places *begin* to *end* - 1 to their chains."""
     for place in range(begin, end):
         bucket = _bucket(table, keys, place)
-        table.following[place] = _NONE
-        if table.head[bucket] == _NONE:
+        table.following[place] = NONE
+        if table.head[bucket] == NONE:
             table.head[bucket] = place
         else:
             table.following[table.tail[bucket]] = place
@@ -161,7 +159,7 @@ def _look_up(
         if not has_room(buffer, end - begin):
             return probe
         place = table.head[_bucket(table, ranges.low, probe)]
-        while place != _NONE and place < end:
+        while place != NONE and place < end:
             tested = 1
             wanted = place >= begin
             while wanted and tested <= len(keys):

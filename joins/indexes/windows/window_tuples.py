@@ -81,10 +81,8 @@ class WindowTuples(Stateful):
     def drop(self, before: int) -> tuple[int, Work]:
         """Drop positions less than *before*; return how many and what finding them cost."""
         counters = new_counters()
-        begin = np.empty(1, np.int64)
-        _find_places(self.positions, self.begin, self.end, np.array([before]), begin, counters)
-        dropped = int(begin[0]) - self.begin
-        self.begin += dropped
+        begin = lower_bound(self.positions, self.begin, self.end, before, counters)
+        dropped, self.begin = begin - self.begin, begin
         return dropped, Work.from_counters(counters)
 
     def locate(self, ranges: Ranges) -> tuple[Ranges, np.ndarray]:
@@ -97,7 +95,7 @@ class WindowTuples(Stateful):
         counters = new_counters()
         bounds = np.concatenate((ranges.start, ranges.stop))
         places = np.empty_like(bounds)
-        _find_places(self.positions, self.begin, self.end, bounds, places, counters)
+        _find_bounds(self.positions, self.begin, self.end, bounds, places, counters)
         start, stop = places[: len(bounds) // 2], places[len(bounds) // 2 :]
         located = ranges._replace(start=start, stop=np.maximum(start, stop))
         return located, counters
@@ -154,7 +152,7 @@ class WindowIndex(Stateful):
 
 
 @kernel
-def _find_places(
+def _find_bounds(
     positions: np.ndarray,
     begin: int,
     end: int,

@@ -40,7 +40,7 @@ from joins.window_join.sorted_runs.stacks import (
     make_stacks,
     move_base,
     stack_top,
-    store,
+    store_run,
     stored_key,
     with_room,
 )
@@ -49,9 +49,6 @@ from joins.work import COMPARISONS, INSERTS, Work, new_counters
 
 RATIO = 5
 """More runs make probing dearer, fewer make merging dearer; see benchmarks/pim_tree.py."""
-SPREAD = 1.25
-"""Entries per one that has not expired, at which all runs are merged: every entry read is a line of
-memory, and windows of 2^20 tuples are about what the cache has room for."""
 
 
 class BatchScratch(NamedTuple):
@@ -110,9 +107,7 @@ class SortedRunsJoin(WindowJoin):
         counters = new_counters()
         self._make_room(rows)
         stacks, scratch = self._stacks, self._scratch
-        tuples = _join_batch(
-            stacks, rows, self._ratio, SPREAD, scratch, count, fingerprint, counters
-        )
+        tuples = _join_batch(stacks, rows, self._ratio, scratch, count, fingerprint, counters)
         match_id = None
         if enumerate:
             # Probing twice is cheaper than growing a list per row.
@@ -203,7 +198,6 @@ def _join_batch(
     stacks: Stacks,
     rows: KernelRows,
     ratio: int,
-    spread: float,
     scratch: BatchScratch,
     count: np.ndarray,
     fingerprint: np.ndarray,
@@ -220,7 +214,7 @@ def _join_batch(
             stacks.horizon[probed_side(len(stacks.runs), side)] = rows.start[first]
     for side in range(2):
         if tuples[side]:
-            _store(stacks, side, tuples[side], rows, ratio, spread, scratch, counters)
+            _store(stacks, side, tuples[side], rows, ratio, scratch, counters)
     for side in range(2):
         _put_in_order(scratch, side, tuples[side], counters)
         requests, block = scratch.requests[side], scratch.block
@@ -279,7 +273,6 @@ def _store(
     n: int,
     rows: KernelRows,
     ratio: int,
-    spread: float,
     scratch: BatchScratch,
     counters: np.ndarray,
 ) -> None:
@@ -297,7 +290,7 @@ def _store(
         for i in range(n):
             upper.places[0, i] = place + order[i]
     counters[INSERTS] += n
-    store(stacks, side, upper, n, oldest, ratio, spread, counters)
+    store_run(stacks, side, upper, n, oldest, ratio, counters)
 
 
 @kernel

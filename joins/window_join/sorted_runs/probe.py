@@ -12,7 +12,7 @@ from joins.hashing import splitmix64
 from joins.indexes.sorted_array import AT_ONCE, rebound_all
 from joins.machine.compiling import ARRAY, CodeEmitter, inlined, instruction, kernel
 from joins.machine.instructions import address, prefetch_entry
-from joins.machine.lanes import lanes_from, lanes_less, load, repeat
+from joins.machine.lanes import lanes_from, lanes_less, load_vector, repeat
 from joins.machine.memory import LINE
 from joins.window_join.sorted_runs.stacks import (
     CHUNK,
@@ -255,7 +255,7 @@ def seen_in_words(
     from *start* on. ``seen[to : to + FEW]`` becomes the places of entries, or `UNSEEN`; those in
     range come first. A word contains its place.
     """
-    entries = load(emit, *lanes_from(emit, address(emit, words, side, at), FEW))
+    entries = load_vector(emit, *lanes_from(emit, address(emit, words, side, at), FEW))
     place = emit.builder.and_(entries, _constant(PLACE))
     return _list_seen(emit, entries, place, (high, start, places), seen, to)
 
@@ -275,7 +275,7 @@ def seen_beside(
 ) -> Any:
     """Do the same where ``beside[side, at]`` is the place of ``words[side, at]``."""
     entries, place = (
-        load(emit, *lanes_from(emit, address(emit, rows, side, at), FEW))
+        load_vector(emit, *lanes_from(emit, address(emit, rows, side, at), FEW))
         for rows in (words, beside)
     )
     place = emit.builder.sext(place, _WORDS)

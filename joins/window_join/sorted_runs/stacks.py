@@ -34,6 +34,10 @@ KEYS_MOST = 2**31 - 1
 """Keys that share a word with their place are between this and its negative, both excluded: they
 represent all beyond."""
 
+SPREAD = 1.25
+"""Entries per one that has not expired, at which all runs are merged: every entry read is a line of
+memory, and windows of 2^20 tuples are about what the cache has room for."""
+
 HALF = 32
 PLACE = (1 << HALF) - 1
 
@@ -216,25 +220,24 @@ def _finish_runs(stacks: Stacks) -> None:
 
 
 @kernel
-def store(
+def store_run(
     stacks: Stacks,
     side: int,
     upper: UpperRun,
     new: int,
     oldest: int,
     ratio: int,
-    spread: float,
     counters: np.ndarray,
 ) -> None:
     """Store *new* entries, the first of which arrived at position *oldest*.
 
     They are merged downwards while the run below has at most *ratio* times their number, and with
-    all runs when there are more than *spread* times as many entries as have not expired.
+    all runs when there are more than `SPREAD` times as many entries as have not expired.
     """
     total = new
     for run in range(stacks.runs[side]):
         total += stacks.entries[side, run]
-    overfull = total > spread * (oldest + new - stacks.horizon[side])
+    overfull = total > SPREAD * (oldest + new - stacks.horizon[side])
     entries, is_stored = new, False
     while stacks.runs[side] > is_stored:
         below = stacks.runs[side] - 1 - is_stored
@@ -312,25 +315,19 @@ def _merge_into(
     end = begin + entries + new
     words = part_of_row(stacks.words, side, begin, end)
     places = part_of_row(stacks.places, side, begin, end)
+    older, newer = SortedRun(words, places, entries), SortedRun(upper.words, upper.places, new)
     if is_narrow(stacks):
-        merge_words(words, places, entries, upper.words, new, upper.carried, counters)
+        merge_words(older, newer, upper.carried, counters)
     else:
-        older = SortedRun(words, places, entries)
-        merge(older, SortedRun(upper.words, upper.places, new), counters)
+        merge(older, newer, counters)
     stacks.entries[side, run] = entries + new
 
 
 @kernel
 def merge_words(
-    words: np.ndarray,
-    places: np.ndarray,
-    size: int,
-    new_words: np.ndarray,
-    new: int,
-    carried: np.ndarray,
-    counters: np.ndarray,
+    older: SortedRun, newer: SortedRun, carried: np.ndarray, counters: np.ndarray
 ) -> None:
-    """Merge *new* sorted words into *size* sorted ones, in place from the greatest down.
+    """Merge the words of *newer* into those of *older*, in place from the greatest down.
 
     Of the two, the one with the greater last word yields its last `LANES` words: what is carried
     and these contain the `LANES` greatest of all that is left, which go to the end, and the others
@@ -340,33 +337,30 @@ def merge_words(
 
     Parameters
     ----------
-    words
-        int64, shape (1, at least *size* + *new*): the older ones from 0 on, and room behind them.
-    places
-        int32, shape (1, 0), as `merge` needs it.
-    new_words
-        int64, shape (1, at least *new*).
+    older, newer
+        int64 keys and no places; *older* has room for both.
     carried
         Working memory, int64, shape (1, `LANES`).
     counters
         A word moved by the network is counted as a move and a comparison.
     """
-    i, j = size, new
+    words, new_words, places = older.keys, newer.keys, older.places
+    i, j = older.size, newer.size
     if i >= LANES and j >= LANES:
         j -= LANES
         lanes = load_lanes(new_words, 0, j)
         while i >= LANES and j >= LANES:
-            older = words[0, i - 1] > new_words[0, j - 1]
+            is_older = words[0, i - 1] > new_words[0, j - 1]
             following = choose_lanes(
-                older, load_lanes(words, 0, i - LANES), load_lanes(new_words, 0, j - LANES)
+                is_older, load_lanes(words, 0, i - LANES), load_lanes(new_words, 0, j - LANES)
             )
             lanes, greatest = merge_lanes(lanes, following)
             # What is left of the older words ends at i, and what is carried makes room above it.
             store_lanes(greatest, words, 0, i + j)
-            i -= LANES * older
-            j -= LANES * (not older)
+            i -= LANES * is_older
+            j -= LANES * (not is_older)
         store_lanes(lanes, carried, 0, 0)
-        moved = size + new - (i + j + LANES)
+        moved = older.size + newer.size - (i + j + LANES)
         counters[MOVES] += moved
         counters[COMPARISONS] += moved
         merge(SortedRun(words, places, i), SortedRun(carried, places, LANES), counters)

@@ -19,8 +19,8 @@ from hypothesis.stateful import (
 
 from joins.hashing import mix
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.b_plus.nodes import FIRST_LEAF, NONE
-from joins.indexes.index import encode, make_ranges
+from joins.indexes.b_plus.nodes import FIRST_LEAF
+from joins.indexes.index import NONE, encode, make_ranges
 from tests.joins.codes import GREATEST, LEAST, codes
 
 KEYS = codes

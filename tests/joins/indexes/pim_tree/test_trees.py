@@ -15,13 +15,12 @@ from hypothesis.stateful import (
 )
 
 from joins.hashing import mix
-from joins.indexes.index import encode, make_ranges
+from joins.indexes.index import NONE, encode, make_ranges
 from joins.indexes.pim_tree.b_chain import Chain
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
     NEXT,
-    NONE,
     ROOT,
     SIZE,
     first_node,

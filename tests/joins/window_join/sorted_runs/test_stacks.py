@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joins.indexes.sorted_array import SortedRun
 from joins.machine.lanes import LANES
 from joins.window_join.sorted_runs.stacks import merge_words
 from joins.work import COMPARISONS, MOVES, new_counters
@@ -31,7 +32,8 @@ def test_words_are_merged_in_order_and_nothing_behind_them_is_touched(
     words[0, :held] = older
     counters = new_counters()
     carried = np.empty((1, LANES), np.int64)
-    merge_words(words, NO_PLACES, held, younger.reshape(1, -1), new, carried, counters)
+    run = SortedRun(younger.reshape(1, -1), NO_PLACES, new)
+    merge_words(SortedRun(words, NO_PLACES, held), run, carried, counters)
     assert words[0, : held + new].tolist() == np.sort(np.append(older, younger)).tolist()
     assert (words[0, held + new :] == BEHIND).all()
     # What is left for one by one is moved twice at the most.
