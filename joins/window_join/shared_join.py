@@ -59,7 +59,7 @@ class Tasks:
     simulated
         Whether they are simulated cores.
     rows
-        Rows of a task.
+        Task size: tuples that a worker takes at a time.
     slack
         Tuples that may be joined and not yet be indexed, per side.
     """
@@ -171,14 +171,10 @@ class ThreadsJoin(SharedJoin):
 
     Parameters
     ----------
-    windows
-        The index that they share.
+    windows, task_rows, slack
+        As of `SharedJoin` and of its `Tasks`.
     threads
         How many, at least 1.
-    task_rows
-        Task size: tuples that a thread takes at a time.
-    slack
-        Tuples that may be joined and not yet be indexed, per side.
     rows_a_thread
         Tuples of a batch for which a thread is woken: a small batch is joined by fewer threads.
     """
@@ -218,15 +214,13 @@ class CoresJoin(SharedJoin):
 
     Parameters
     ----------
-    windows
-        The index that they share.
+    windows, task_rows
+        As of `SharedJoin` and of its `Tasks`.
     unit_ps
         What a unit of each counter of `joins.work.Work` takes, picoseconds.
     threads, cores
         Threads, at least 1, and the cores they have; None gives each its own. Where there are more
         threads than cores, all of them are slower alike.
-    task_rows
-        Task size: tuples that a thread takes at a time.
     """
 
     state: ClassVar[tuple[str, ...]] = ("_cores",)
