@@ -19,6 +19,7 @@ _SHARED = {
     "kills",  # takes half an hour, and measures nothing
     "measure",
     "mutants",  # the same
+    "one_off",
 }
 
 

@@ -129,7 +129,7 @@ def contest(
                 (ours + suffix, name + suffix, target if threads > 1 else None)
                 for ours in _STRUCTURES.values()
             ]
-    count = len(work.lo[0])
+    count = len(work.probes[0])
     return take_turns(title, runs, turns=turns, count=count, unit="probes/s", over=over)
 
 

@@ -99,8 +99,8 @@ def _overtakes(original: Any, self: Any, letter: Any, now: int) -> None:
     original(self, letter, now)
 
 
-def _without_flush(original: Any, self: Any, share: Any, flush: bool, replicas: int) -> Any:
-    return original(self, share, False, replicas)
+def _without_flush(original: Any, self: Any, share: Any, replicas: int, *, flush: bool) -> Any:
+    return original(self, share, replicas, flush=False)
 
 
 def _drops_the_last(original: Any, self: Any, now: int) -> Any:

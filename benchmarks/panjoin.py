@@ -29,6 +29,7 @@ from benchmarks.measure import Result, command_line, report
 from joins.hashing import mix
 from joins.indexes.index import Ranges, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
+from joins.indexes.panjoin.lookup import StructureName
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape, probe_subwindows
 from joins.machine.compiling import kernel
 from joins.machine.memory import keep_freed_memory
@@ -44,7 +45,7 @@ SELECTIVITIES = (1, 64, 1_024, 4_096)
 class Side:
     """One stream's chain of subwindows."""
 
-    kind: str
+    kind: StructureName
     shape: SubwindowShape
     chain: list[Subwindow] = field(default_factory=list)
 
@@ -76,7 +77,7 @@ class Side:
 
 
 def join(
-    kind: str, keys: np.ndarray, window: int, batch: int, subwindows: int, threads: int
+    kind: StructureName, keys: np.ndarray, window: int, batch: int, subwindows: int, threads: int
 ) -> tuple[np.ndarray, int, int]:
     """Join both streams; return the time that what follows the first window took, and the answer.
 

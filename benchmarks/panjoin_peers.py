@@ -105,6 +105,10 @@ class Case:
         return found
 
 
+Delivery = tuple[str, str, str, Payload]
+"""A message: its sender, its receiver, its port and what it has."""
+
+
 @dataclass
 class Meter:
     """Delivers messages at once, and adds up what they cost."""
@@ -120,7 +124,9 @@ class Meter:
         self.actors: dict[str, Actor] = {}
         self.contexts = {n: RecordingContext(n, self.graph.wiring[n], 0) for n in self.graph}
 
-    def deliver(self, sender: str, receiver: str, port: str, payload: Payload) -> Iterator[tuple]:
+    def deliver(
+        self, sender: str, receiver: str, port: str, payload: Payload
+    ) -> Iterator[Delivery]:
         """Let *receiver* take a message; return what it sends, as messages, answers aside."""
         if receiver not in self.actors:
             self.actors[receiver] = self.graph.specs[receiver].build()
@@ -170,7 +176,7 @@ def panjoin_rate(case: Case, structure: str, keys: np.ndarray) -> tuple[float, s
         ids = np.arange(number * batch, (number + 1) * batch)
         parts = tuple(case.probes(keys, stream, ids).batch for stream in (0, 1))
         fed = Fed(Arrivals(parts, (2 * ids, 2 * ids + 1)), (ids * 0, ids * 0))
-        messages = deque([("source", "manager", "out", fed)])
+        messages: deque[Delivery] = deque([("source", "manager", "out", fed)])
         while messages:
             sender, receiver, port, payload = messages.popleft()
             if isinstance(payload, Commands):

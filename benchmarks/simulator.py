@@ -75,9 +75,12 @@ class Once(_Source):
 def measure() -> list[Result]:
     """Return messages per second of processor time, the median of several runs."""
     workers = tuple(f"worker.{i}" for i in range(4))
-    wiring: dict[str, dict[str, tuple[str, ...]]]
-    wiring = {"source": {"out": ("relay",)}, "relay": {"out": workers}}
-    wiring |= {name: {"out": ("sink",)} for name in workers} | {"sink": {}}
+    wiring: dict[str, dict[str, tuple[str, ...]]] = {
+        "source": {"out": ("relay",)},
+        "relay": {"out": workers},
+        **{name: {"out": ("sink",)} for name in workers},
+        "sink": {},
+    }
     specs = {name: ActorSpec(actor=Relay) for name in wiring}
     specs |= {"source": ActorSpec(actor=_Source), "sink": ActorSpec(actor=End)}
     seconds, messages = [], 0

@@ -71,7 +71,7 @@ CASES = {
     "an interval join, nine of ten tuples with one key": Case(
         share=0.1,
         query=_INTERVAL.format(5),
-        fields={"key": "zipf(50, 4)"},
+        fields={"key": "zipf(4, 50)"},
         settings={"topology": "hp_oij"} | _LARGE,
     ),
     "an interval join on 16 Ray processes": Case(
