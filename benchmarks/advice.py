@@ -3,9 +3,10 @@
 A setting is a query, its data and a network. For each, `scenarios.topology_search` looks for
 the system of highest throughput; then every candidate runs over all tuples. *Regret* is by how much
 the best of these is faster than the one that was picked, as a share of the best. Cost is that of
-the search over that of running all: in tuples simulated, and in seconds of processor time. The
-search's are all of it, from its candidates to its pick, and the verdict on what it ran over all
-tuples; running all is without verdicts.
+the search over that of running all: in tuples simulated, and in seconds of processor time.
+
+In the clock: of the search all, from its candidates to its pick, and the verdict on what it ran
+over all tuples; of running everything the runs, without verdicts.
 
 Data that no test reads are marked *new*. The figures are simulated, and do not depend on the
 machine; the seconds do.

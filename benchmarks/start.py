@@ -1,5 +1,7 @@
 """What a person waits for: commands from their start to their end, by the clock.
 
+In the clock: a whole command, from the start of its process to its end.
+
 ``python -m benchmarks.start`` takes all; names of cases take those alone, as in
 ``python -m benchmarks.start help list warm``. Warm: what commands leave in the cache folder is
 there, and the prepared streams. Cold: neither is, as in the first command after an installation.

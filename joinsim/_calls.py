@@ -78,7 +78,7 @@ def run(
         ``{"kind": "loss", "rate": 0.01, "start": "1 s", "end": "2 s"}``.
     recovery
         The keys of a scenario's section ``recovery``: ``guarantee``, ``interval``, ``storage``.
-        With it, if only ``{}``, a live run goes on when a process of it is lost.
+        If given, even empty, a live run survives the loss of a process.
     time
         The column of the event time, of all streams or by stream: timestamps, dates, texts in ISO
         8601, or whole nanoseconds; or ``"rows"``, the number of the row, from 0. By default the one
@@ -296,7 +296,7 @@ def sweep(
     ----------
     what, streams
         A scenario's name or a TOML file; or a query and its data, as for `run`. With the setting
-        ``survey``, the points are surveys in the place of runs (`scenarios.surveys`).
+        ``survey``, the points are surveys instead of runs (`scenarios.surveys`).
     over
         Parameters to their values, or ranges as on the command line
         (``"rate_tps=1000..100000:log:5"``). A parameter is a key as for ``--set``, or its last part

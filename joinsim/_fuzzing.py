@@ -143,7 +143,7 @@ def replay(file: str | Path) -> Replayed:
     Raises
     ------
     JoinsimError
-        The file is none of a world, or the world cannot be; names what is wrong with it.
+        The file does not describe a world, or its world cannot be run; names what is wrong.
 
     Examples
     --------

@@ -128,7 +128,10 @@ class Run:
 
     @property
     def latency(self) -> pa.Table:
-        """Per report of a probing tuple: its stream, id, pairs, and ns from its birth on."""
+        """Per report of a probing tuple: its stream, its id, its number of pairs, its latency.
+
+        The latency is in ns since the tuple came into being.
+        """
         return self._probes(["probe_id", "count", "latency_ns"])
 
     @property

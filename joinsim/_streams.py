@@ -98,11 +98,12 @@ def synthetic(
     rows
         Number of tuples.
     fields
-        Field name to distribution, as ``uniform(0, 100)`` or ``zipf(1000, 1.1)``.
+        Field name to distribution, as ``uniform(0, 100)`` or ``zipf(1.1, 1000)``.
     seed
         Of the first field; each further one has the next.
     settings
-        Its timing, see `scenarios.synthetic.SyntheticStream`.
+        Its timing: ``every``, the event time between one tuple and the next (1 ms), and ``start``,
+        that of the first (0); in ns, or as texts such as ``"2 ms"``.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """What every topology must satisfy, as checks that can be called one by one.
 
-Our own tests run these checks on every registered topology. They are of worlds: random queries,
+Our own tests run these checks on every registered topology. They run on random worlds: queries,
 data, parameters, networks and arrival orders; one that fails is made small, and named as
 `joinsim replay` reads it.
 

@@ -262,7 +262,9 @@ def advise(
     budget: Annotated[str, typer.Option(help="Real time that it may take.")] = "60s",
     price: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Of a core_hour, a machine_hour or a gigabyte."),
+        typer.Option(
+            metavar="NAME=VALUE", help="Price of a core_hour, a machine_hour or a gigabyte."
+        ),
     ] = None,
     topologies: Topologies = None,
     engines: Annotated[
@@ -330,7 +332,10 @@ def sweep(
         str | None,
         typer.Option(help="What is measured, with commas between, as throughput_tps,result_ms.p99"),
     ] = None,
-    topology: Annotated[str | None, typer.Option(help="The system to run it on.")] = None,
+    topology: Annotated[
+        str | None,
+        typer.Option(help="The system to run it on.", autocompletion=complete_topology),
+    ] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, help="Points at once; by default one for each core.")
     ] = None,

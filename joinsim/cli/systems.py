@@ -144,9 +144,13 @@ def calibrate(
 @app.command(rich_help_panel=SYSTEMS, epilog="Example: joinsim fuzz --worlds 1000 --seed 7")
 def fuzz(
     worlds: Annotated[int, typer.Option(help="How many to run.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the worlds drawn.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed that worlds are drawn from.")] = 1,
     topology: Annotated[
-        list[str] | None, typer.Option(help="A system to run, of several too; by default all.")
+        list[str] | None,
+        typer.Option(
+            help="A system to run; repeat for several; by default all.",
+            autocompletion=complete_topology,
+        ),
     ] = None,
     processes: Annotated[int, typer.Option(help="Processes to share the work among.")] = 1,
     out: Annotated[

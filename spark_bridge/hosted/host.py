@@ -8,8 +8,8 @@ columns took half of a trigger.
 
 *The query.* Batches go to every shard that has sources. Each stage of the graph is one
 ``transformWithState`` over its shards, which write their results and their state (see `stage`).
-By trigger, Spark commits offsets and which state is the last, so that a query that
-was killed continues without a pair missing or doubled.
+By trigger, Spark commits offsets and which state is the last, so that a query that was killed
+continues without a pair missing or doubled.
 
 *The rehearsal.* A Python worker takes a second before its first trigger: it starts, imports what
 actors consist of, and loads kernels. Spark takes as long to plan that trigger, and seldom keeps all

@@ -176,9 +176,9 @@ def run_streaming(
 ) -> EngineRun:
     """Run *query* as a stream-stream join that writes its pairs as Parquet into ``folder/found``.
 
-    The state is in RocksDB in join state format 4, Spark's fastest. Streams are read
-    a segment at a time. Spark silently drops tuples that are not newer than the watermark, which
-    follows the latest tuple at a distance of `_LATENESS`.
+    The state is in RocksDB in join state format 4, Spark's fastest. Streams are read a segment at
+    a time. Spark silently drops tuples that are not newer than the watermark, which follows the
+    latest tuple at a distance of `_LATENESS`.
 
     Raise :exc:`SparkFailed` with Spark's message where it refuses or fails.
     """
