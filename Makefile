@@ -10,8 +10,9 @@ FLINK := .venv-flink/.set-up
 demo: $(SETUP)
 	$(BIN)/joinsim demo
 
+# Three processes, of two cores: a fifth of the time, a test waits for processes that it has started.
 test: lint
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/pytest --numprocesses 3 --dist loadgroup
 
 # Every index that a kernel uses is checked, which takes machine code of its own: some ten minutes.
 bounds: export NUMBA_BOUNDSCHECK = 1
