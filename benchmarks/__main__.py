@@ -11,7 +11,6 @@ _SHARED = {
     "__main__",
     "contest",
     "cpp",
-    "hosted",
     "hostile",  # takes hours, and measures nothing
     "soak",  # takes long
     "inequality_work",

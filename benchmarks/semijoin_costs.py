@@ -19,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from rich.console import Console
 
 from actors.feed import StreamFile
@@ -29,6 +28,7 @@ from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.network import Latency, Link, full_mesh
+from scenarios.engines.engine import write_segments
 from scenarios.measures import MeasuredPlan, measured_costs
 from scenarios.rehearsal import run_inline
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
@@ -95,16 +95,12 @@ def main() -> None:
             unit="",
         ),
         *(_near(f"bytes within 5 %, {join}", bytes_ratio[join]) for join in OneWayJoin),
-        *(_ratio(f"bytes, {join}", bytes_ratio[join]) for join in OneWayJoin),
-        *(_ratio(f"time, {join}", time_ratio[join]) for join in OneWayJoin),
+        *(Result.of(f"bytes, {join}", bytes_ratio[join], unit="") for join in OneWayJoin),
+        *(Result.of(f"time, {join}", time_ratio[join], unit="") for join in OneWayJoin),
     ]
     report("semijoin costs, estimated over simulated", results)
     lines = ["disagreements:", *disagreements, "bytes not within 5 %:", *far]
     Console(stderr=True).print("\n".join(lines), highlight=False)
-
-
-def _ratio(name: str, values: list[float]) -> Result:
-    return Result.of(name, values, unit="")
 
 
 def _near(name: str, ratios: list[float]) -> Result:
@@ -160,9 +156,8 @@ def _write(
     rows = int(rate_tps * seconds)
     ts = (np.arange(rows) + rng.random()) / rate_tps * NS_PER_S
     columns = {"id": np.arange(rows), "ts": ts.astype(np.int64), "x": rng.integers(0, values, rows)}
-    directory.mkdir()
-    pq.write_table(pa.table(columns), directory / "part-0.parquet")
-    return StreamFile(schema=Schema(stream=name, fields={"x": "int64"}), directory=directory)
+    schema = Schema(stream=name, fields={"x": "int64"})
+    return write_segments(schema, pa.table(columns), directory, rows)
 
 
 def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[MeasuredPlan, MeasuredPlan]:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from actors.feed import StreamFile
 from actors.results import Output
@@ -27,6 +26,7 @@ from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import PRESETS
+from scenarios.engines.engine import write_segments
 from scenarios.rehearsal import run_inline
 from topologies.semijoin import Semijoin, SemijoinParameters
 from topologies.topology import Job
@@ -74,9 +74,8 @@ def _write(directory: Path, name: str, place: int) -> StreamFile:
         "ts": ts.astype(np.int64),
         "x": rng.integers(0, _VALUES, _ROWS),
     }
-    directory.mkdir()
-    pq.write_table(pa.table(columns), directory / "part-0.parquet")
-    return StreamFile(schema=Schema(stream=name, fields={"x": "int64"}), directory=directory)
+    schema = Schema(stream=name, fields={"x": "int64"})
+    return write_segments(schema, pa.table(columns), directory, _ROWS)
 
 
 def _simulated(files: tuple[StreamFile, ...], folder: Path, **plan: Any) -> tuple[float, int]:

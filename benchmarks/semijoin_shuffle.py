@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from benchmarks.hosted import write_stream
 from benchmarks.measure import Result, report
+from joins.batch import Schema
 from joins.queries.parser import parse_query
+from scenarios.engines.engine import write_segments
 from spark_bridge.query_runs import EngineRun
 from spark_bridge.session import SessionOptions, spark_session
 from spark_bridge.sql.semijoin_batch import Shipping, run_shipping
@@ -49,9 +50,9 @@ def _shipped(folder: Path, share: float, spark: SparkSession) -> list[Result]:
     files = []
     for name, first in (("A", 0), ("B", apart)):
         keys = rng.integers(first, first + _KEYS, _ROWS)
-        columns = {"id": i, "ts": 1_000_000 * i, "key": keys}
-        file = write_stream(name, columns, folder / name, _ROWS)
-        files.append(replace(file, schema=replace(file.schema, width_bytes=_REST_BYTES)))
+        schema = Schema(stream=name, fields={"key": "int64"}, width_bytes=_REST_BYTES)
+        rows = pa.table({"id": i, "ts": 1_000_000 * i, "key": keys})
+        files.append(write_segments(schema, rows, folder / name, _ROWS))
     runs: dict[str, EngineRun] = {}
     for shipping in _SHIPPINGS:
         runs[shipping] = run_shipping(_QUERY, files, shipping, spark=spark)

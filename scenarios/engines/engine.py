@@ -162,8 +162,11 @@ def pair_totals(pairs: pa.Table) -> Totals:
     return Totals.of_pairs(*(pairs[name].to_numpy() for name in ("probe_id", "match_id")))
 
 
-def write_segments(rows: pa.Table, folder: Path, segment_rows: int) -> None:
-    """Write a stream as segments of *segment_rows* tuples into *folder*, which is created."""
+def write_segments(schema: Schema, rows: pa.Table, folder: Path, segment_rows: int) -> StreamFile:
+    """Write a stream as segments of *segment_rows* tuples into *folder*; return what reads it.
+
+    *rows* are the columns ``id`` and ``ts`` and the fields of *schema*. The folder is created.
+    """
     folder.mkdir(parents=True)
     counting = ["id", "ts"]
     for part, begin in enumerate(range(0, max(1, len(rows)), segment_rows)):
@@ -179,11 +182,11 @@ def write_segments(rows: pa.Table, folder: Path, segment_rows: int) -> None:
         )
         # Spark takes files in the order of their times of change.
         os.utime(path, (part, part))
+    return StreamFile(schema=schema, directory=folder)
 
 
 def _copy(file: StreamData, folder: Path) -> StreamFile:
     tuples = read_whole(file)
     by_name = {"id": tuples.id, "ts": tuples.ts, **tuples.fields}
     rows = pa.table({name: pa.array(np.asarray(values)) for name, values in by_name.items()})
-    write_segments(rows, folder, STEP_ROWS)
-    return StreamFile(schema=file.schema, directory=folder.resolve())
+    return write_segments(file.schema, rows, folder.resolve(), STEP_ROWS)

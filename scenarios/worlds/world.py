@@ -65,8 +65,8 @@ class WorldStream:
     def write(self, name: str, directory: Path, segment_rows: int) -> StreamFile:
         """Write it as a prepared stream, cut into segments, and return what reads it."""
         shutil.rmtree(directory, ignore_errors=True)
-        write_segments(self.columns(), directory, segment_rows)
-        return StreamFile(schema=Schema(stream=name, fields=_FIELDS), directory=directory)
+        schema = Schema(stream=name, fields=_FIELDS)
+        return write_segments(schema, self.columns(), directory, segment_rows)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
