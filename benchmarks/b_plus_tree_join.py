@@ -9,27 +9,34 @@ oldest of the other's window is deleted. Windows are count windows, exact to the
 that of full windows; filling them is reported apart. Every tuple's count and fingerprint are
 compared with a join computed by numpy, which shares no code with the tree.
 
-Run: ``python benchmarks/b_plus_tree_join.py [--window-bits 20] [--sweep] [--json]``
+Run: ``python -m benchmarks.b_plus_tree_join [--window-bits 20] [--sweep] [--json]``
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import time
+from typing import Any
 
 import numpy as np
 
+from actors.hosting.inline import Clock
+from benchmarks.measure import Result, command_line, report
 from joins.hashing import mix
 from joins.window_join.b_plus_join import FANOUT, LEAF_ENTRIES, BPlusTreeJoin
 from joins.window_join.rows import KernelRows
-from scenarios.calibration.window_workload import band_join, expected_matches
+from scenarios.calibration.window_workload import (
+    BATCH_ROWS,
+    Matches,
+    band_join,
+    expected_matches,
+    timed_batches,
+)
 
 KEY_BITS = 30
 MATCHES_PER_TUPLE = 2
 SWEEP = ((16, 32), (32, 16), (32, 32), (32, 64), (48, 48), (64, 32), (64, 64), (128, 128))
-_BATCH = 8_192
+_TARGET_TPS = 0.85e6
 
 
 def make_keys(tuples: int) -> np.ndarray:
@@ -45,71 +52,72 @@ def band_of(window: int) -> int:
     return MATCHES_PER_TUPLE * (1 << KEY_BITS) // (2 * window)
 
 
+def checked_seconds(
+    name: str,
+    join: Any,
+    rows: KernelRows,
+    right: Matches,
+    part: tuple[int, int],
+    *,
+    batch_rows: int = BATCH_ROWS,
+    clock: Clock = time.thread_time,
+) -> float:
+    """Join a *part* of *rows*, from one row to before another; return the seconds that it took.
+
+    Stop when the matches of a batch are not the *right* ones, which are those of all rows.
+    """
+    seconds, at = 0.0, part[0]
+    for found, took_s in timed_batches(join, rows.part(*part), batch_rows, clock):
+        until = at + len(found.count)
+        if not (
+            np.array_equal(found.count, right[0][at:until])
+            and np.array_equal(found.fingerprint, right[1][at:until])
+        ):
+            raise SystemExit(f"{name}: wrong matches in rows {at} to {until - 1}")
+        seconds, at = seconds + took_s, until
+    return seconds
+
+
 def measure(
-    rows: KernelRows, window: int, repeats: int, leaf_entries: int, fanout: int
-) -> dict[str, float | int]:
-    """Fill both windows, then time the rest of *rows* in *repeats* equal parts."""
+    rows: KernelRows, right: Matches, window: int, repeats: int, size: tuple[int, int]
+) -> Result:
+    """Fill both windows, then time the rest of *rows* in *repeats* equal parts.
+
+    *size* is that of the nodes: the entries of a leaf, and the children of an inner node.
+    """
+    leaf_entries, fanout = size
+    name = f"leaves of {leaf_entries}, fanout {fanout}"
     join = BPlusTreeJoin(leaf_entries=leaf_entries, fanout=fanout)
-    count, fingerprint = expected_matches(rows)
-
-    def run(begin: int, end: int) -> float:
-        seconds = 0.0
-        for at in range(begin, end, _BATCH):
-            part = slice(at, min(at + _BATCH, end))
-            started = time.thread_time()
-            found = join.join(rows.part(part.start, part.stop))
-            seconds += time.thread_time() - started
-            if not (
-                np.array_equal(found.count, count[part])
-                and np.array_equal(found.fingerprint, fingerprint[part])
-            ):
-                raise SystemExit(f"wrong matches in rows {part.start} to {part.stop - 1}")
-        return seconds
-
-    fill_s = run(0, 2 * window)
+    fill_s = checked_seconds(name, join, rows, right, (0, 2 * window))
     cuts = np.linspace(2 * window, len(rows.side), repeats + 1).astype(np.int64).tolist()
-    rates = [(end - begin) / run(begin, end) for begin, end in itertools.pairwise(cuts)]
-    return {
-        "leaf_entries": leaf_entries,
-        "fanout": fanout,
-        "window": window,
-        "tuples": len(rows.side),
-        "fill_tuples_per_s": 2 * window / fill_s,
-        "tuples_per_s_min": min(rates),
-        "tuples_per_s_median": float(np.median(rates)),
-        "tuples_per_s_max": max(rates),
-        "bytes": join.nbytes,
-        "pairs": int(count.sum()),
-    }
+    rates = [
+        (part[1] - part[0]) / checked_seconds(name, join, rows, right, part)
+        for part in itertools.pairwise(cuts)
+    ]
+    note = f"{2 * window / fill_s / 1e6:.2f} M while windows fill, {join.nbytes / 2**20:.1f} MiB"
+    return Result.of(name, rates, unit="tuples/s", target=_TARGET_TPS, note=note)
 
 
 def main() -> None:
     """Measure, verify and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--window-bits", type=int, default=20, help="window length 2^BITS (20)")
     parser.add_argument("--tuples", type=int, default=1_500_000, help="tuples timed (1500000)")
     parser.add_argument("--repeats", type=int, default=5, help="parts they are timed in (5)")
     parser.add_argument("--sweep", action="store_true", help="try node sizes")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
 
     window = 1 << options.window_bits
     rows = band_join(make_keys(2 * window + options.tuples), band_of(window), window)
+    right = expected_matches(rows)
     sizes = SWEEP if options.sweep else ((LEAF_ENTRIES, FANOUT),)
-    measure(band_join(make_keys(200), 5, 20), 20, 1, 8, 8)  # compile
-    results = [measure(rows, window, options.repeats, *size) for size in sizes]
-    if options.json:
-        print(json.dumps({"verified": True, "results": results}))
-        return
-    print(f"window 2^{options.window_bits}, {len(rows.side):,} tuples, one thread; M tuples/s")
-    print("leaf  fanout   fill    min  median    max    MiB       pairs")
-    for r in results:
-        print(
-            f"{r['leaf_entries']:4}  {r['fanout']:6}  {r['fill_tuples_per_s'] / 1e6:5.2f}  "
-            f"{r['tuples_per_s_min'] / 1e6:5.2f}  {r['tuples_per_s_median'] / 1e6:6.2f}  "
-            f"{r['tuples_per_s_max'] / 1e6:5.2f}  {r['bytes'] / 2**20:5.1f}  {r['pairs']:10,}"
-        )
-    print("counts and fingerprints equal those of a join in numpy")
+    warm = band_join(make_keys(200), 5, 20)
+    measure(warm, expected_matches(warm), 20, 1, (8, 8))  # compile
+    results = [measure(rows, right, window, options.repeats, size) for size in sizes]
+    pairs = int(right[0].sum())
+    report(
+        f"B+-tree join, windows of 2^{options.window_bits}, {pairs:,} pairs equal numpy's", results
+    )
 
 
 if __name__ == "__main__":

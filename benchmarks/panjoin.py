@@ -6,7 +6,7 @@ as records in memory.
 The join is that of `benchmarks.b_plus_tree_join`: two streams by turns, uniform 30-bit keys, a band
 that gives about two matches a tuple, count windows exact to the tuple; here batch by batch. A batch
 of n is n tuples of each stream, and sorting it is part of the time. Counts and fingerprints are
-compared with those of a join of sorted runs by numpy, which shares no code with the subwindows.
+compared with those of a join of sorted columns by numpy, which shares no code with the subwindows.
 Rates of one thread are tuples per second of processor time; two threads are compared by the clock.
 
 Selectivity is that of band joins with one full subwindow, in tuples probed a second: a BI-Sort
@@ -18,7 +18,6 @@ Run: ``python -m benchmarks.panjoin [--window-bits 20] [--repeats 3] [--json]``
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -26,7 +25,7 @@ import numpy as np
 
 from benchmarks.b_plus_tree_join import band_of, make_keys
 from benchmarks.measure import Result, command_line, report
-from joins.hashing import mix
+from benchmarks.panjoin_structures import rates, replace
 from joins.indexes.index import Ranges, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.lookup import StructureName
@@ -35,8 +34,9 @@ from joins.machine.compiling import kernel
 from joins.machine.memory import keep_freed_memory
 from joins.radix_sort import sort_codes
 from joins.threads import side_by_side, threads_for
+from scenarios.calibration.window_workload import band_join, expected_matches
+from scenarios.surveys.survey import SubwindowSpeedSurvey
 
-KEY_RANGE = 1 << 30
 TARGETS = {("bi_sort", 1_024): 5e6, ("bi_sort", 65_536): 15e6}
 SELECTIVITIES = (1, 64, 1_024, 4_096)
 
@@ -144,30 +144,11 @@ def _now() -> np.ndarray:
     return np.array([time.perf_counter(), time.process_time()])
 
 
-def expected(keys: np.ndarray, window: int) -> tuple[int, int]:
-    """Return pairs and fingerprint by numpy: every pair once, where its later tuple probes."""
-    band, pairs, fingerprint = band_of(window), 0, 0
-    streams = keys[0::2], keys[1::2]
-    for probing in (0, 1):
-        order = np.argsort(streams[1 - probing], kind="stable")
-        ordered = streams[1 - probing][order]
-        for at in range(0, len(streams[probing]), 1 << 17):
-            probe = streams[probing][at : at + (1 << 17)]
-            begin = np.searchsorted(ordered, probe - band, "left")
-            count = np.searchsorted(ordered, probe + band, "right") - begin
-            row = np.repeat(np.arange(at, at + len(probe)), count)
-            first = np.cumsum(count) - count
-            match = order[np.arange(count.sum()) + np.repeat(begin - first, count)]
-            seen = (match < row + probing) & (match >= row + probing - window)
-            pairs += int(seen.sum())
-            fingerprint += int(mix(match[seen]).sum(dtype=np.uint64))
-    return pairs, fingerprint % (1 << 64)
-
-
 def measure_joins(window: int, tuples: int, repeats: int) -> list[Result]:
     """Return the rates of the join, by structure, batch and threads."""
     keys = make_keys(2 * window + tuples)
-    right = expected(keys, window)
+    matches = expected_matches(band_join(keys, band_of(window), window))
+    right = tuple(int(column.sum(dtype=np.uint64)) for column in matches)
     results: list[Result] = []
     for kind in STRUCTURES:
         for batch, subwindows in ((1_024, 1), (65_536, 1)):
@@ -194,45 +175,21 @@ def measure_joins(window: int, tuples: int, repeats: int) -> list[Result]:
 
 def measure_selectivity(tuples: int, repeats: int) -> list[Result]:
     """Return how fast a full subwindow is probed, from one match a probe to thousands."""
-    rng = np.random.default_rng(1)
-    keys = np.sort(rng.integers(0, KEY_RANGE, tuples))
-    positions = rng.permutation(tuples)
-    values = np.sort(rng.integers(0, KEY_RANGE, 32_768))
-    shape = SubwindowShape(predicates=1, capacity=tuples, partitions=tuples // 128, sigma=1.25)
     results: list[Result] = []
     for kind in STRUCTURES:
-        subwindow = Subwindow(shape, kind, first=0)
-        subwindow.insert([keys], positions)
-        subwindow.seal()
-        rates = {}
-        for selectivity in SELECTIVITIES:
-            count = len(values) if kind == "bi_sort" else max(256, len(values) // selectivity)
-            probed = values[:: len(values) // count]
-            reach = selectivity * KEY_RANGE // (2 * tuples)
-            probes = make_ranges([probed - reach], [probed + reach])
-            found = np.searchsorted(keys, probed + reach, "right")
-            found -= np.searchsorted(keys, probed - reach, "left")
-            answer: Callable[[], int]
-            if isinstance(subwindow.structure, BiSort):
-                answer = lambda: subwindow.bi_sort.find_records(probes)[0].lengths  # noqa: E731, B023
-            else:
-                answer = lambda: int(  # noqa: E731
-                    probe_subwindows([subwindow], probes, enumerate=True).count.sum()  # noqa: B023
-                )
-            if answer() != found.sum():
-                raise SystemExit(f"{kind}, S = {selectivity}: not what numpy finds")
-            seconds = []
-            for _ in range(repeats):
-                started = time.process_time()
-                answer()
-                seconds.append(time.process_time() - started)
-            rates[selectivity] = len(probed) / float(np.median(seconds))
-            name = f"{kind}, probes at S = {selectivity:,}"
-            results.append(Result.rate(name, len(probed), seconds, unit="tuples/s"))
-        ratio = rates[SELECTIVITIES[-1]] / rates[SELECTIVITIES[0]]
-        target = 0.8 if kind == "bi_sort" else None
+        setting = SubwindowSpeedSurvey(structure=kind, tuples=tuples, partitions=tuples // 128)
+        probing = [
+            Result.of(
+                f"{kind}, probes at S = {selectivity:,}",
+                rates(replace(setting, selectivity=selectivity), repeats),
+                unit="tuples/s",
+            )
+            for selectivity in SELECTIVITIES
+        ]
         name = f"{kind}, S = {SELECTIVITIES[-1]:,} over S = 1"
-        results.append(Result.of(name, [ratio], unit="", target=target))
+        ratio = probing[-1].median / probing[0].median
+        target = 0.8 if kind == "bi_sort" else None
+        results += [*probing, Result.of(name, [ratio], unit="", target=target)]
     return results
 
 

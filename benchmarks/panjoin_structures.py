@@ -14,7 +14,7 @@ Run: ``python -m benchmarks.panjoin_structures [--subwindow-bits 20] [--repeats 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.measure import Result, command_line, report
 from netsim.cost import load_profile
@@ -43,8 +43,14 @@ def rates(setting: SubwindowSpeedSurvey, repeats: int) -> tuple[float, ...]:
     return tuple(surveyed.record["tuples_s"][key] for key in ("least", "median", "most"))
 
 
-Trend = tuple[str, SubwindowSpeedSurvey, SubwindowSpeedSurvey, float, bool]
-"""The paper's statement, two settings whose rates it compares, and their ratio at least or most."""
+class Trend(NamedTuple):
+    """The paper's statement, two settings whose rates it compares, and their ratio."""
+
+    text: str
+    first: SubwindowSpeedSurvey
+    second: SubwindowSpeedSurvey
+    target: float = 1.0
+    at_least: bool = True
 
 
 def trends(tuples: int) -> list[Trend]:
@@ -55,89 +61,68 @@ def trends(tuples: int) -> list[Trend]:
     for kind, figure in (("rap_table", "10"), ("wib_tree", "11"), ("bi_sort", "12")):
         one, name = replace(base, structure=kind), NAMES[kind]
         big, tiny = replace(one, batch=tuples), replace(one, batch=1_024)
-        said += [
-            (f"{figure}a: {name} inserts faster in large batches", big, tiny, 1.0, True),
-            (
-                f"{figure}b: {name} inserts faster into a small subwindow (batch 1K)",
-                replace(tiny, tuples=small, partitions=small // 128),
-                tiny,
-                1.0,
-                True,
-            ),
-        ]
+        smaller = replace(tiny, tuples=small, partitions=small // 128)
         probing = replace(one, selectivity=1)
-        many = replace(probing, selectivity=1_024)
-        said.append(
-            (
-                f"{figure}c: {name} probes faster with more partitions",
-                probing,
-                replace(probing, partitions=few),
-                1.0,
-                True,
-            )
-        )
+        fewer, many = replace(probing, partitions=few), replace(probing, selectivity=1_024)
+        said += [
+            Trend(f"{figure}a: {name} inserts faster in large batches", big, tiny),
+            Trend(
+                f"{figure}b: {name} inserts faster into a small subwindow (batch 1K)", smaller, tiny
+            ),
+            Trend(f"{figure}c: {name} probes faster with more partitions", probing, fewer),
+        ]
         if kind == "bi_sort":
-            said.append((f"12e: {name} probes as fast at S = 1K as at 1", many, probing, 0.8, True))
+            said.append(Trend(f"12e: {name} probes as fast at S = 1K as at 1", many, probing, 0.8))
         else:
             text = f"{figure}e: {name} probes slower at S = 1K than at 1"
-            said.append((text, many, probing, 1.0, False))
-    fewer = replace(base, structure="rap_table", partitions=few)
+            said.append(Trend(text, many, probing, at_least=False))
     rap = replace(base, structure="rap_table")
-    said.append(("10a: RaP-Table inserts faster with fewer partitions", fewer, rap, 1.0, True))
-    said += _comparisons(base)
-    return said
+    text = "10a: RaP-Table inserts faster with fewer partitions"
+    return [*said, Trend(text, replace(rap, partitions=few), rap), *_comparisons(base)]
 
 
 def _comparisons(base: SubwindowSpeedSurvey) -> list[Trend]:
     """Return what the paper says of one structure against another."""
     bi, rap, wib = (replace(base, structure=kind) for kind in ("bi_sort", "rap_table", "wib_tree"))
     plain = replace(base, structure="b_plus_tree")
-    large = base.tuples
-    wide = {"selectivity": 64}
-    huge = {"selectivity": 4_096}
+    large, small = {"batch": base.tuples}, {"batch": 1_024}
+    one, wide, huge = {"selectivity": 1}, {"selectivity": 64}, {"selectivity": 4_096}
     return [
-        ("11f: WiB+-Tree inserts faster than a B-tree", wib, plain, 3.5, True),
-        (
+        Trend("11f: WiB+-Tree inserts faster than a B-tree", wib, plain, 3.5),
+        Trend(
             "11f: WiB+-Tree probes faster than a B-tree (S = 1)",
-            replace(wib, selectivity=1),
-            replace(plain, selectivity=1),
+            replace(wib, **one),
+            replace(plain, **one),
             1.3,
-            True,
         ),
-        (
+        Trend(
             "13a: BI-Sort inserts faster than RaP-Table in batches above 64K",
-            replace(bi, batch=large),
-            replace(rap, batch=large),
-            1.0,
-            True,
+            replace(bi, **large),
+            replace(rap, **large),
         ),
-        (
+        Trend(
             "13a: and slower in small ones (1K)",
-            replace(bi, batch=1_024),
-            replace(rap, batch=1_024),
-            1.0,
-            False,
+            replace(bi, **small),
+            replace(rap, **small),
+            at_least=False,
         ),
-        (
+        Trend(
             "13b: RaP-Table probes faster than WiB+-Tree (S = 64)",
             replace(rap, **wide),
             replace(wib, **wide),
             1.7,
-            True,
         ),
-        (
+        Trend(
             "13b: BI-Sort probes faster than RaP-Table (S = 64)",
             replace(bi, **wide),
             replace(rap, **wide),
             1.6,
-            True,
         ),
-        (
+        Trend(
             "13b: BI-Sort probes faster than RaP-Table (S = 4K)",
             replace(bi, **huge),
             replace(rap, **huge),
             100.0,
-            True,
         ),
     ]
 
@@ -145,12 +130,19 @@ def _comparisons(base: SubwindowSpeedSurvey) -> list[Trend]:
 def measure(tuples: int, repeats: int) -> list[Result]:
     """Return every trend as a ratio, with the two rates."""
     results = []
-    for text, first, second, target, at_least in trends(tuples):
-        a, b = (rates(setting, repeats) for setting in (first, second))
+    for trend in trends(tuples):
+        a, b = (rates(setting, repeats) for setting in (trend.first, trend.second))
         note = f"{a[1] / 1e6:.2f} M, {b[1] / 1e6:.2f} M tuples/s"
         ratios = [x / y for x, y in zip(a, b, strict=True)]
         results.append(
-            Result.of(text, ratios, unit="x", target=target, at_least=at_least, note=note)
+            Result.of(
+                trend.text,
+                ratios,
+                unit="x",
+                target=trend.target,
+                at_least=trend.at_least,
+                note=note,
+            )
         )
     return results
 

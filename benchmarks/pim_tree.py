@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from benchmarks.b_plus_tree_join import band_of, make_keys
+from benchmarks.b_plus_tree_join import band_of, checked_seconds, make_keys
 from benchmarks.measure import Result, command_line, report
 from joins.indexes.pim_tree.b_chain import Chain
 from joins.indexes.pim_tree.pim_tree import THREADS_MERGE_RATIO, PimTree
@@ -43,6 +44,9 @@ _FILL_BATCH = 65_536
 _BATCH = 8_192
 """Arrivals per call of the joins that work tuple by tuple; their rates do not depend on it."""
 
+Contender = tuple[Any, int]
+"""A join, and the size of the batches that it is given."""
+
 
 def make_work(tuples: int, window: int) -> KernelRows:
     """Return the arrivals: windows of *window* tuples, and *tuples* more."""
@@ -50,7 +54,7 @@ def make_work(tuples: int, window: int) -> KernelRows:
 
 
 def measure(
-    rows: KernelRows, window: int, joins: dict[str, tuple[object, int]]
+    rows: KernelRows, window: int, joins: Mapping[str, Contender]
 ) -> tuple[dict[str, list[float]], int]:
     """Return the rates of each join (with the size of its batches), one a round, and the pairs.
 
@@ -60,30 +64,19 @@ def measure(
     right = expected_matches(rows)
     rates: dict[str, list[float]] = {name: [] for name in joins}
 
-    def run(name: str, begin: int, end: int, batch: int) -> float:
+    def run(name: str, part: tuple[int, int], batch: int) -> float:
         clock = time.perf_counter if name.startswith("live") else time.thread_time
-        seconds = 0.0
-        for at in range(begin, end, batch):
-            until = min(at + batch, end)
-            part = rows.part(at, until)
-            started = clock()
-            found = joins[name][0].join(part)  # type: ignore[attr-defined]
-            seconds += clock() - started
-            if not (
-                np.array_equal(found.count, right[0][at:until])
-                and np.array_equal(found.fingerprint, right[1][at:until])
-            ):
-                raise SystemExit(f"{name}: wrong matches in rows {at} to {until - 1}")
-        return seconds
+        join = joins[name][0]
+        return checked_seconds(name, join, rows, right, part, batch_rows=batch, clock=clock)
 
     for name in joins:
-        run(name, 0, 4 * window, _FILL_BATCH)
+        run(name, (0, 4 * window), _FILL_BATCH)
     for begin in range(4 * window, n, 2 * window):
         seconds = dict.fromkeys(joins, 0.0)
         cuts = np.linspace(begin, begin + 2 * window, PARTS + 1).astype(int).tolist()
         for part in itertools.pairwise(cuts):
             for name, (_, batch) in joins.items():
-                seconds[name] += run(name, *part, batch)
+                seconds[name] += run(name, part, batch)
         for name in joins:
             rates[name].append(2 * window / seconds[name])
     return rates, int(right[0].sum())
@@ -95,18 +88,18 @@ def share_pim_tree(threads: int, merge_ratio: float = THREADS_MERGE_RATIO) -> Th
     return ThreadsJoin(PimTreeWindows(index), threads=threads)
 
 
-def contenders(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
-    """Return the joins that are compared, and the size of the batches each is given."""
+def contenders() -> dict[str, Contender]:
+    """Return the joins that are compared."""
 
     def share_bw_trees(threads: int) -> ThreadsJoin:
         return ThreadsJoin(BwTreeWindows(2, workers=threads), threads=threads)
 
     return {
         "B+-tree": (BPlusTreeJoin(), _BATCH),
-        "B-chain, length 2": (ForestJoin(Chain(immutable=False, **two)), _BATCH),
-        "IB-chain, length 2": (ForestJoin(Chain(**two)), _BATCH),
-        "IM-Tree": (ForestJoin(PimTree(insertion_depth=0, **two)), _BATCH),
-        "PIM-Tree": (ForestJoin(PimTree(**two)), _BATCH),
+        "B-chain, length 2": (ForestJoin(Chain(sides=2, immutable=False)), _BATCH),
+        "IB-chain, length 2": (ForestJoin(Chain(sides=2)), _BATCH),
+        "IM-Tree": (ForestJoin(PimTree(sides=2, insertion_depth=0)), _BATCH),
+        "PIM-Tree": (ForestJoin(PimTree(sides=2)), _BATCH),
         "sorted runs, batch 1,024": (SortedRunsJoin(), 1024),
         "sorted runs, batch 16,384": (SortedRunsJoin(), 16_384),
         "sorted runs, batch 65,536": (SortedRunsJoin(), 65_536),
@@ -117,9 +110,9 @@ def contenders(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
     }
 
 
-def sweep(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
+def sweep() -> dict[str, Contender]:
     """Return PIM-Trees of several merge ratios, depths and node widths, and live ones of ratios."""
-    live: dict[str, tuple[object, int]] = {
+    live: dict[str, Contender] = {
         f"live, threads {threads}, m {ratio}": (share_pim_tree(threads, ratio), _FILL_BATCH)
         for ratio in (1 / 8, 1 / 4, 1 / 2, 1.0)
         for threads in (1, 2)
@@ -128,11 +121,11 @@ def sweep(two: dict[str, Any]) -> dict[str, tuple[object, int]]:
         f"m {ratio}, D_I {depth}, nodes of {run} and {tree}": (
             ForestJoin(
                 PimTree(
+                    sides=2,
                     merge_ratio=ratio,
                     insertion_depth=depth,
                     run_width=run,
                     tree_width=tree,
-                    **two,
                 )
             ),
             _BATCH,
@@ -153,8 +146,7 @@ def main() -> None:
     keep_freed_memory()
     window = 1 << options.window_bits
     rows = make_work((1 + options.rounds) * 2 * window, window)
-    two = {"sides": 2}
-    rates, pairs = measure(rows, window, sweep(two) if options.sweep else contenders(two))
+    rates, pairs = measure(rows, window, sweep() if options.sweep else contenders())
     results = [Result.of(name, values, unit="tuples/s") for name, values in rates.items()]
     if not options.sweep:
         results += targets(rates)

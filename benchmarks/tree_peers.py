@@ -20,13 +20,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks.cpp import compile_source, missing_header
 from benchmarks.measure import Result, command_line, report
-from benchmarks.pim_tree import make_work, measure, share_pim_tree
+from benchmarks.pim_tree import Contender, make_work, measure, share_pim_tree
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.b_plus_join import BPlusTreeJoin
@@ -88,9 +87,9 @@ def build(folder: Path, includes: Sequence[str]) -> tuple[ctypes.CDLL | None, li
     return library, missing
 
 
-def contenders(library: ctypes.CDLL | None) -> dict[str, Callable[[], tuple[object, int]]]:
+def contenders(library: ctypes.CDLL | None) -> dict[str, Callable[[], Contender]]:
     """Return how to make each join that is compared, and the size of its batches."""
-    ours: dict[str, Callable[[], tuple[object, int]]] = {
+    ours: dict[str, Callable[[], Contender]] = {
         "B+-tree": lambda: (BPlusTreeJoin(), _BATCH),
         "PIM-Tree": lambda: (ForestJoin(PimTree(sides=2)), _BATCH),
         "live PIM-Tree, 1 thread": lambda: (share_pim_tree(1), _LIVE_BATCH),
@@ -100,7 +99,7 @@ def contenders(library: ctypes.CDLL | None) -> dict[str, Callable[[], tuple[obje
         return ours
     names = library.peer_names().decode().split("\n")[:-1]
 
-    def peer(name: str, pages: str) -> Callable[[], tuple[object, int]]:
+    def peer(name: str, pages: str) -> Callable[[], Contender]:
         return lambda: (PeerJoin(library, name, huge_pages=pages == "huge pages"), _BATCH)
 
     peers = {
@@ -146,7 +145,7 @@ def main() -> None:
         results: list[Result] = []
         for bits in options.window_bits:
             window = 1 << bits
-            joins: dict[str, Any] = {
+            joins: dict[str, Contender] = {
                 name: make()
                 for name, make in contenders(library).items()
                 if not options.only or any(part in name for part in options.only)
