@@ -17,7 +17,6 @@ of ``JOINSIM_DATA``, and prints a line for each setting on stderr.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -30,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 from joinsim._calls import of_query
 from scenarios.streams import find_file
 from scenarios.topology_search import Search, candidates
@@ -242,10 +241,9 @@ def outcomes(rows: int, most: int) -> Iterator[Outcome]:
 
 def main() -> None:
     """Print the figures over all settings."""
-    parser = argparse.ArgumentParser()
+    parser = command_line(__doc__)
     parser.add_argument("--rows", type=int, default=8_000)
     parser.add_argument("--settings", type=int, default=len(NETWORKS) * len(JOINS))
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     found = list(outcomes(arguments.rows, arguments.settings))
     within_10 = sum(one.regret <= REGRET for one in found)

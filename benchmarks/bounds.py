@@ -1,11 +1,11 @@
 """What bounds the other figures on this machine: reads from memory, and a merge.
 
-In the clock: the reads, or the merge, alone: processor time of a thread.
+In the clock: the reads, or the merge, alone, in nanoseconds of a thread's processor time.
 
 A read that waits for the one before it, as in a search down a tree; four chains of such reads side
 by side, alone and while all cores read (`joinsim calibrate` stores these in a profile); reads that
 do not wait for each other, as many at a time as the processor keeps track of; and merging two
-sorted columns of keys, chosen between without a branch. In nanoseconds of processor time.
+sorted columns of keys, chosen between without a branch.
 
 Run: ``python -m benchmarks.bounds [--mebibytes 128] [--json]``
 """
@@ -13,11 +13,10 @@ Run: ``python -m benchmarks.bounds [--mebibytes 128] [--json]``
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.measure import Result, command_line, report
+from benchmarks.measure import Result, command_line, report, seconds_of
 from joins.machine.compiling import kernel
 from joins.machine.memory import aligned
 from scenarios.calibration.memory_speed import measure_memory
@@ -44,16 +43,6 @@ def merge(left: np.ndarray, right: np.ndarray, merged: np.ndarray) -> None:
         merged[i + j] = left[i] if first else right[j]
         i += first
         j += not first
-
-
-def _nanoseconds(work: Callable[[], object], count: int) -> list[float]:
-    work()  # compile
-    taken = []
-    for _ in range(REPEATS):
-        started = time.thread_time()
-        work()
-        taken.append((time.thread_time() - started) / count * 1e9)
-    return taken
 
 
 def main() -> None:
@@ -89,7 +78,10 @@ def main() -> None:
             strict=True,
         )
     ]
-    others = [Result.of(name, _nanoseconds(w, READS), unit="ns") for name, w in figures.items()]
+    others = []
+    for name, work in figures.items():
+        seconds, _ = seconds_of(work, REPEATS, time.thread_time)
+        others.append(Result.of(name, [one / READS * 1e9 for one in seconds], unit="ns"))
     report(f"memory; the last two of {options.mebibytes} MiB", [*levels, *others])
 
 

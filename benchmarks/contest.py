@@ -1,22 +1,7 @@
 """What every comparison of engines measures, and how: one definition for all of them.
 
-*In the clock*: from rows in (prepared files, or tables in memory where a script says so) to results
-that are counted, or on disk as whole files, or columns in memory where a script says so. All in
-between is included: reading, sorting, sealing, joining, an engine's first trigger, writing.
-
-*Not in the clock*: an engine's own start (its process or session, its imports, the compilation of
-its kernels or plans), which has a column of its own; and the check of its answer, which comes when
-the clock has stopped. Answers that are not equal to the oracle's stop a script.
-
-*Warm or cold*: each turn of an engine is a process, or a session, of its own, so an engine is cold
-in what it compiles as it goes, and warm in what it compiles at its start; a session of Spark that
-is called *warm* has run the query once, in its start. Files are in the system's cache, since all
-engines read the same ones. Huge pages are as the system has them
-(``/sys/kernel/mm/transparent_hugepage/enabled``, which is printed).
-
-*Turns*: engines take turns, so that a busy minute hits all of them; figures are medians, with the
-least and the most. A ratio is that of one turn's two rates. Peers run on all cores, and on as many
-threads as what they are compared with.
+``benchmarks/README.md`` says what is in the clock, what is warm, and how engines take turns.
+Answers that are not equal to the oracle's stop a script.
 """
 
 from __future__ import annotations
@@ -29,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Result
+from benchmarks.measure import Result, check_equal
 from scenarios.config import RunConfig
 from scenarios.engines.comparison import oracle_totals
 from scenarios.engines.engine import Engine, EngineResult, with_own_streams
@@ -121,8 +106,7 @@ def _run_of(engine: Engine, plan: Plan, folder: Path, wanted: Totals) -> Callabl
             measured = engine.run(plan, folder)
         finally:
             shutil.rmtree(folder)
-        if measured.totals != wanted:
-            raise SystemExit(f"{engine.name} found {measured.totals}, the oracle {wanted}")
+        check_equal(engine.name, measured.totals, wanted)
         return measured
 
     return run

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.contest import HUGE_PAGES, Contender, engines_contest
-from benchmarks.interval_work import IntervalWork
+from benchmarks.interval_work import AT_FULL_SPEED, IntervalWork
 from benchmarks.measure import Result, command_line, report
 from scenarios import scenario_files
 from scenarios.config import RunConfig
@@ -36,8 +36,6 @@ from scenarios.engines.flink_engine import Flink
 from scenarios.engines.host_engines import Inline, Ray, SparkHosted, SparkNative
 from scenarios.scenario_files import ConfigError
 
-_AT_FULL_SPEED = {"feeding.batch_rows": 65_536, "batch_rows": 65_536, "linger_turns": 0}
-"""Few messages, each so large that what a message costs does not show; none waits to be full."""
 _ALONE = {"replicas": 1, "batch_rows": 16_384, "feeding.batch_rows": 32_768}
 _IN_SPARK = {"replicas": 2, "batch_rows": 25_000, "linger_turns": 0}
 _TRADES = {
@@ -60,10 +58,10 @@ _TRADES = {
 
 INLINE = Contender(name="inline, one process", engine=Inline(), settings=_ALONE)
 LIVE = Contender(
-    name="live Ray, two processes", engine=Ray(), settings=_AT_FULL_SPEED | {"processes": 2}
+    name="live Ray, two processes", engine=Ray(), settings=AT_FULL_SPEED | {"processes": 2}
 )
 LIVE_ALONE = Contender(
-    name="live Ray, one process", engine=Ray(), settings=_AT_FULL_SPEED | {"processes": 1}
+    name="live Ray, one process", engine=Ray(), settings=AT_FULL_SPEED | {"processes": 1}
 )
 IN_SPARK = Contender(name="operators inside Spark", engine=SparkHosted(), settings=_IN_SPARK)
 EMBEDDED = (
@@ -194,14 +192,14 @@ def _interval(work: IntervalWork) -> RunConfig:
     return scenario_files.change(scenario_files.load("oij-w1"), settings)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Run the chosen works, and print a table of each."""
     parser = command_line(__doc__)
     parser.add_argument("--works", nargs="+", choices=list(WORKS), default=list(WORKS))
     parser.add_argument("--rows", type=int, default=1_000_000, help="of W1 a stream (1000000)")
     parser.add_argument("--turns", type=int, default=5, help="of each engine (5); in Spark 3")
     parser.add_argument("--quick", action="store_true", help="leave Spark and Flink out")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     for name in options.works:
         try:
             results = WORKS[name](options)

@@ -28,16 +28,18 @@ from benchmarks.inequality_work import (
     PROBES,
     InequalityWork,
     NumpyScan,
-    Totals,
+    counted,
+    listed,
     taxi_work,
     uniform_work,
 )
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, check_equal, report
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
 from joins.indexes.index import make_ranges
 from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory
 from joins.matches import ProbeResult
+from spark_bridge.engines import Totals
 
 _TURNS = 9
 _SLOW_TURNS = 3  # Of what takes seconds.
@@ -64,7 +66,7 @@ def list_batches(segment: ImmutableSegment, work: InequalityWork) -> None:
         segment.probe(make_ranges(low, high), enumerate=True)
 
 
-def take_turns(
+def time_by_turns(
     runs: Mapping[str, Callable[[], Any]],
     turns: int,
     clock: Callable[[], float] = time.process_time,
@@ -88,20 +90,14 @@ def take_turns(
     return {name: np.array(values) for name, values in seconds.items()}
 
 
-def demand(equal: bool, what: str) -> None:
-    """Exit when results are not equal."""
-    if not equal:
-        raise SystemExit(f"{what}: not what numpy finds")
-
-
 def checked_segments(work: InequalityWork, expected: Totals) -> dict[str, ImmutableSegment]:
     """Return a segment of every structure, once they are known to find what is expected."""
     segments: dict[str, ImmutableSegment] = {}
     for name, segment_type in SEGMENTS.items():
         segments[name] = segment = segment_type.from_columns(work.stored)
         found = segment.probe(work.ranges, enumerate=True)
-        demand(Totals.of([found]) == expected, f"{name}, {work.name}, counts")
-        demand(Totals.of_ids(found.match_id) == expected, f"{name}, {work.name}, list")  # type: ignore[arg-type]
+        check_equal(f"{name}, {work.name}, counts", counted(found), expected)
+        check_equal(f"{name}, {work.name}, list", listed(found), expected)
     return segments
 
 
@@ -118,7 +114,7 @@ def probe_costs(work: InequalityWork) -> list[Result]:
     counting = measure_structures(segments, lambda segment: count_all(segment, work))
     listing = measure_structures(segments, lambda segment: list_batches(segment, work))
     builds = {name: seal(segment) for name, segment in segments.items()}
-    sealing = take_turns(builds, _TURNS, warm=False)  # A segment is sealed once.
+    sealing = time_by_turns(builds, _TURNS, warm=False)  # A segment is sealed once.
     results = []
     for kind, measured in (("count", counting), ("list", listing)):
         for name, seconds in measured.items():
@@ -163,7 +159,7 @@ def measure_structures(
     """Return the seconds that *run* takes on each structure; the slow one has turns of its own."""
     runs = {name: partial(run, segment) for name, segment in segments.items()}
     slow = {"css_hash": runs.pop("css_hash")}
-    return take_turns(runs, _TURNS) | take_turns(slow, _SLOW_TURNS)
+    return time_by_turns(runs, _TURNS) | time_by_turns(slow, _SLOW_TURNS)
 
 
 def counting_rates(work: InequalityWork) -> list[Result]:
@@ -171,7 +167,7 @@ def counting_rates(work: InequalityWork) -> list[Result]:
     scan = NumpyScan(work)
     segments = checked_segments(work, scan.count())
     counting = measure_structures(segments, lambda segment: count_all(segment, work))
-    counting |= take_turns({"numpy scan": scan.count}, _SLOW_TURNS)
+    counting |= time_by_turns({"numpy scan": scan.count}, _SLOW_TURNS)
     return [
         Result.rate(
             f"{work.name}: {name}, count",
@@ -199,8 +195,9 @@ def threads_over_a_list(work: InequalityWork) -> list[Result]:
             for threads in (1, 2)
         }
         for threads, run in runs.items():
-            demand(Totals.of(run()) == expected, f"{name}, {threads} threads")
-        times = take_turns(runs, _TURNS, time.perf_counter)
+            found = counted(ProbeResult.sum(run()))
+            check_equal(f"{name}, {threads} threads", found, expected)
+        times = time_by_turns(runs, _TURNS, time.perf_counter)
         results += [
             Result.rate(
                 f"{work.name}: {name}, {_THREAD_SEGMENTS} segments, {threads} thread(s)",

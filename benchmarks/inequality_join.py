@@ -22,17 +22,18 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.contest import take_turns
-from benchmarks.inequality_work import InequalityWork, NumpyScan, Totals, uniform_work
-from benchmarks.measure import Result, command_line, report
+from benchmarks.inequality_work import InequalityWork, NumpyScan, counted, listed, uniform_work
+from benchmarks.measure import Result, check_equal, command_line, report
 from benchmarks.one_off import probe_once
 from joins.batch import Schema
 from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory
+from joins.matches import ProbeResult
 from joins.queries.parser import parse_query
 from scenarios.engines.embedded_engines import duckdb_join, polars_join
 from scenarios.engines.engine import EngineResult
 from scenarios.processes import run_alone
-from spark_bridge.engines import Totals as Found
+from spark_bridge.engines import Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 
 _QUERY = parse_query(
@@ -43,32 +44,26 @@ _SCHEMAS = [Schema(stream=name, fields={"distance": "int64", "fare": "int64"}) f
 _STRUCTURES = {"po_join": "PO-Join", "prefix_grid": "prefix grid"}
 _THREADS = (1, 2)
 
-Run = Callable[[], tuple[float, float, Totals]]
-"""Returns the seconds of an engine's start and of its clock, and what it found."""
+
+def segment_run(
+    work: InequalityWork, structure: str, threads: int, *, listing: bool
+) -> EngineResult:
+    """Answer all probes on so many threads, from columns in memory."""
+    began_s = time.perf_counter()
+    parts = probe_once(
+        work.stored,
+        work.ranges,
+        enumerate=listing,
+        threads=threads,
+        structure=SEGMENTS[structure],
+    )
+    seconds = time.perf_counter() - began_s
+    found = ProbeResult.concat(parts)
+    totals = listed(found) if listing else counted(found)
+    return EngineResult(totals=totals, start_seconds=0.0, wall_seconds=seconds)
 
 
-def segment_run(work: InequalityWork, structure: str, threads: int, *, listing: bool) -> Run:
-    """Return how all probes are answered on so many threads, from columns in memory."""
-
-    def run() -> tuple[float, float, Totals]:
-        began_s = time.perf_counter()
-        found = probe_once(
-            work.stored,
-            work.ranges,
-            enumerate=listing,
-            threads=threads,
-            structure=SEGMENTS[structure],
-        )
-        seconds = time.perf_counter() - began_s
-        if listing:
-            ids = np.concatenate([part.match_id for part in found])
-            return 0.0, seconds, Totals.of_ids(ids)
-        return 0.0, seconds, Totals.of(found)
-
-    return run
-
-
-def duckdb_run(work: InequalityWork, threads: int, *, listing: bool) -> tuple[float, float, Totals]:
+def duckdb_run(work: InequalityWork, threads: int, *, listing: bool) -> EngineResult:
     """Join in DuckDB, in this process."""
     began_s = time.perf_counter()
     import duckdb
@@ -78,19 +73,23 @@ def duckdb_run(work: InequalityWork, threads: int, *, listing: bool) -> tuple[fl
     for place, table in enumerate(_tables(work)):
         connection.register(f"s{place}", table)
     join = duckdb_join(_side(), _SCHEMAS, windowed=False)
-    if not listing:
+    pairs = f"SELECT p.id AS probe, m.id AS stored {join}"
+    if listing:
+        columns = connection.execute(pairs).fetchnumpy()
+        ended_s = time.perf_counter()
+    else:
         ((count,),) = connection.execute(f"SELECT count(*) {join}").fetchall()
         ended_s = time.perf_counter()
-        ids = connection.execute(f"SELECT m.id AS stored {join}").fetchnumpy()["stored"]
-        totals = Totals.of_ids(np.asarray(ids))
-        return started_s - began_s, ended_s - started_s, Totals(count, totals.fingerprint)
-    columns = connection.execute(f"SELECT p.id AS probe, m.id AS stored {join}").fetchnumpy()
-    ended_s = time.perf_counter()
-    totals = Totals.of_ids(np.asarray(columns["stored"]))
-    return started_s - began_s, ended_s - started_s, totals
+        columns = connection.execute(pairs).fetchnumpy()
+    totals = Totals.of_pairs(*(np.asarray(columns[name]) for name in ("probe", "stored")))
+    if not listing:
+        totals.check_counted(count)
+    return EngineResult(
+        totals=totals, start_seconds=started_s - began_s, wall_seconds=ended_s - started_s
+    )
 
 
-def polars_run(work: InequalityWork, threads: int, *, listing: bool) -> tuple[float, float, Totals]:
+def polars_run(work: InequalityWork, threads: int, *, listing: bool) -> EngineResult:
     """Join in Polars, in this process, where it has not been imported."""
     began_s = time.perf_counter()
     os.environ["POLARS_MAX_THREADS"] = str(threads)  # read when it is imported
@@ -99,14 +98,20 @@ def polars_run(work: InequalityWork, threads: int, *, listing: bool) -> tuple[fl
     started_s = time.perf_counter()
     frames = [pl.LazyFrame(pl.from_arrow(table)) for table in _tables(work)]
     joined = polars_join(_side(), frames, _SCHEMAS, windowed=False)
-    if not listing:
+    pairs = joined.select("p_id", "m_id")
+    if listing:
+        found = pairs.collect(engine="streaming")
+        ended_s = time.perf_counter()
+    else:
         count = joined.select(pl.len()).collect(engine="streaming").item()
         ended_s = time.perf_counter()
-        totals = Totals.of_ids(joined.select("m_id").collect()["m_id"].to_numpy())
-        return started_s - began_s, ended_s - started_s, Totals(count, totals.fingerprint)
-    found = joined.select("p_id", "m_id").collect(engine="streaming")
-    ended_s = time.perf_counter()
-    return started_s - began_s, ended_s - started_s, Totals.of_ids(found["m_id"].to_numpy())
+        found = pairs.collect(engine="streaming")
+    totals = Totals.of_pairs(*(found[name].to_numpy() for name in ("p_id", "m_id")))
+    if not listing:
+        totals.check_counted(count)
+    return EngineResult(
+        totals=totals, start_seconds=started_s - began_s, wall_seconds=ended_s - started_s
+    )
 
 
 def contest(
@@ -115,16 +120,17 @@ def contest(
     """Return probes a second of all, and ours over theirs at equal threads."""
     wanted = NumpyScan(work).count()
     runs: dict[str, Callable[[], EngineResult]] = {}
+    run: Callable[[], EngineResult]
     over: list[tuple[str, str, float | None]] = []
     for threads in _THREADS:
         suffix = f", {threads} thread{'s' if threads > 1 else ''}"
         for structure, name in _STRUCTURES.items():
-            run = segment_run(work, structure, threads, listing=listing)
+            run = partial(segment_run, work, structure, threads, listing=listing)
             run()  # compiles
-            runs[name + suffix] = partial(_measured, name, run, wanted)
+            runs[name + suffix] = partial(_checked, name, run, wanted)
         for name, peer in (("DuckDB", duckdb_run), ("Polars", polars_run)):
-            run = partial(_alone, peer, work, threads, listing)
-            runs[name + suffix] = partial(_measured, name, run, wanted)
+            run = partial(_alone, partial(peer, listing=listing), work, threads)
+            runs[name + suffix] = partial(_checked, name, run, wanted)
             over += [
                 (ours + suffix, name + suffix, target if threads > 1 else None)
                 for ours in _STRUCTURES.values()
@@ -134,21 +140,15 @@ def contest(
 
 
 def _alone(
-    peer: Callable[..., tuple[float, float, Totals]],
-    work: InequalityWork,
-    threads: int,
-    listing: bool,
-) -> tuple[float, float, Totals]:
-    return run_alone(partial(peer, listing=listing), work, threads)[0]
+    peer: Callable[[InequalityWork, int], EngineResult], work: InequalityWork, threads: int
+) -> EngineResult:
+    return run_alone(peer, work, threads)[0]
 
 
-def _measured(name: str, run: Run, wanted: Totals) -> EngineResult:
-    start_seconds, seconds, totals = run()
-    if totals != wanted:
-        raise SystemExit(f"{name} found {totals}, numpy {wanted}")
-    return EngineResult(
-        totals=Found(totals.pairs), start_seconds=start_seconds, wall_seconds=seconds
-    )
+def _checked(name: str, run: Callable[[], EngineResult], wanted: Totals) -> EngineResult:
+    measured = run()
+    check_equal(name, measured.totals, wanted)
+    return measured
 
 
 def _side() -> ProbeSide:

@@ -11,6 +11,7 @@ from joins.hashing import mix
 from joins.indexes.index import Ranges, encode, make_ranges
 from joins.matches import ProbeResult
 from scenarios.streams import find_file
+from spark_bridge.engines import Totals
 
 PROBES = 2_000
 _STORED_MAX = 100_000
@@ -78,23 +79,15 @@ def uniform_work(*, stored: int = 50_000, probes: int = PROBES) -> InequalityWor
     return InequalityWork.of("uniform", distance, fare, stored, probes)
 
 
-@dataclass(frozen=True)
-class Totals:
-    """What must be equal however it was computed."""
+def counted(found: ProbeResult) -> Totals:
+    """Return the totals of what the probes counted."""
+    return Totals.of_counts(np.arange(len(found.count)), found.count, found.fingerprint)
 
-    pairs: int
-    fingerprint: int
 
-    @classmethod
-    def of(cls, found: list[ProbeResult]) -> Totals:
-        """Return pairs and the wrapping sum of all fingerprints."""
-        total = sum(int(part.fingerprint.sum(dtype=np.uint64)) for part in found)
-        return cls(sum(int(part.count.sum()) for part in found), total % (1 << 64))
-
-    @classmethod
-    def of_ids(cls, match_id: np.ndarray) -> Totals:
-        """Return the same for the stored ids of all pairs."""
-        return cls(len(match_id), int(mix(match_id).sum(dtype=np.uint64)))
+def listed(found: ProbeResult) -> Totals:
+    """Return the totals of the matches that the probes listed."""
+    assert found.match_id is not None
+    return Totals.of_pairs(np.repeat(np.arange(len(found.count)), found.count), found.match_id)
 
 
 class NumpyScan:
@@ -104,14 +97,14 @@ class NumpyScan:
         order = np.argsort(work.stored[0], kind="stable")
         self._probes = work.probes
         self._distance, self._fare = work.stored[0][order], work.stored[1][order]
-        self._id, self._mixed = order, mix(order)
+        self._mixed = mix(order)
 
     def count(self) -> Totals:
         """Count and fingerprint."""
-        pairs, total = 0, 0
         ends = np.searchsorted(self._distance, self._probes[0], "left").tolist()
-        for end, fare in zip(ends, self._probes[1].tolist(), strict=True):
+        count, fingerprint = np.zeros(len(ends), np.int64), np.zeros(len(ends), np.uint64)
+        for row, (end, fare) in enumerate(zip(ends, self._probes[1].tolist(), strict=True)):
             match = self._fare[:end] > fare
-            pairs += int(np.count_nonzero(match))
-            total += int(self._mixed[:end][match].sum(dtype=np.uint64))
-        return Totals(pairs, total % (1 << 64))
+            count[row] = np.count_nonzero(match)
+            fingerprint[row] = self._mixed[:end][match].sum(dtype=np.uint64)
+        return Totals.of_counts(np.arange(len(ends)), count, fingerprint)

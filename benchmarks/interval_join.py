@@ -23,15 +23,14 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks.cpp import compile_source
 from benchmarks.interval_work import PUBLISHED, IntervalWork, Totals, totals_of_counts
-from benchmarks.measure import Result, command_line, report
+from benchmarks.measure import Result, check_equal, command_line, report, seconds_of
 from joins.batch import Batch, Schema
 from joins.interval_join import IntervalJoin
 from joins.matches import Matches
@@ -99,24 +98,6 @@ class Kernel:
         return totals_of_counts(count, fingerprint)
 
 
-def seconds_of(
-    run: Callable[[], Any], repeats: int, clock: Callable[[], float]
-) -> tuple[list[float], Any]:
-    """Return the seconds of each run, after one that is not counted, and the last result."""
-    seconds, found = [], run()
-    for _ in range(repeats):
-        start = clock()
-        found = run()
-        seconds.append(clock() - start)
-    return seconds, found
-
-
-def check(name: str, found: Totals, right: Totals) -> None:
-    """Stop when two engines differ."""
-    if found != right:
-        raise SystemExit(f"{name}: {found}, expected {right}")
-
-
 def kernel(work: IntervalWork, target: float | None) -> tuple[list[Result], Totals]:
     """Return the rates of counting and listing, and the totals of the pairs."""
     rows = len(work.ts[0])
@@ -124,12 +105,12 @@ def kernel(work: IntervalWork, target: float | None) -> tuple[list[Result], Tota
     seconds, _ = seconds_of(counting.count, REPEATS, time.thread_time)
     slower, _ = seconds_of(listing.count, REPEATS, time.thread_time)
     listed = list(listing.run())
-    check(f"{work.name}: counted", counting.counted(counting.run()), listing.counted(listed))
+    check_equal(f"{work.name}: counted", counting.counted(counting.run()), listing.counted(listed))
     pairs = [np.concatenate(ids) for ids in zip(*(m.pairs() for m in listed), strict=True)]
     totals = Totals.of(*pairs)
     published = PUBLISHED.get((work.name, rows))
     if published:
-        check(f"{work.name}: listed", totals, published)
+        check_equal(f"{work.name}: listed", totals, published)
     return [
         Result.rate(f"{work}: kernel counts", 2 * rows, seconds, unit="tuples/s", target=target),
         Result.rate(f"{work}: kernel lists", 2 * rows, slower, unit="tuples/s"),
@@ -174,7 +155,7 @@ def windflow_rates(totals: Totals, rows: int, sources: Path, fastflow: Path) -> 
                     command, capture_output=True, text=True, check=True, timeout=600
                 )
                 took, pairs, checksum = done.stdout.split()[-3:]
-                check("WindFlow", Totals(int(pairs), int(checksum)), totals)
+                check_equal("WindFlow", Totals(int(pairs), int(checksum)), totals)
                 seconds.append(float(took))
             name = f"W1, {rows:,} a stream: WindFlow, {replicas} replica(s), pairs to a sink"
             results.append(Result.rate(name, 2 * rows, seconds, unit="tuples/s"))

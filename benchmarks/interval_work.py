@@ -12,6 +12,10 @@ _KEYS = 50
 _STEP_NS = 1_000_000
 _SHIFT_NS = 501_000
 
+AT_FULL_SPEED = {"feeding.batch_rows": 65_536, "batch_rows": 65_536, "linger_turns": 0}
+"""Settings of ``oij-w1``: few messages, each so large that what a message costs does not show; none
+waits to be full."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class IntervalWork:

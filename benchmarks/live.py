@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from actors.hosting.ray_cluster import ray_cluster
 from actors.result_files import pairs_path
-from benchmarks.interval_work import PUBLISHED, Totals
-from benchmarks.measure import Result, report
+from benchmarks.interval_work import AT_FULL_SPEED, PUBLISHED, Totals
+from benchmarks.measure import Result, check_equal, report
 from scenarios import scenario_files
 from scenarios.plan import make_plan
 from scenarios.run import Report, execute
@@ -29,15 +29,7 @@ from scenarios.run import Report, execute
 _ROWS = 1_000_000
 _REPEATS = 5
 _TARGET_TPS = 3_000_000
-# Few messages, each large enough that what a message costs does not show; none waits to be full.
-AT_FULL_SPEED = {
-    "rows": _ROWS,
-    "feeding.batch_rows": 65_536,
-    "batch_rows": 65_536,
-    "linger_turns": 0,
-}
 _AT_A_RATE = {
-    "rows": _ROWS,
     "feeding.batch_rows": 4_096,
     "feeding.rate_tps": 1_000_000,
     "batch_rows": 2_048,
@@ -48,6 +40,7 @@ LIVE = {"backend": "ray", "clock": "live"}
 
 def run(settings: dict[str, Any], directory: Path) -> Report:
     """Return one run of W1, judged."""
+    settings = {"rows": _ROWS} | settings
     plan = make_plan(scenario_files.change(scenario_files.load("oij-w1"), settings))
     # The driver joins nothing: it needs no rehearsal.
     finished = execute(plan, directory, rehearsal=False, judging="after")
@@ -71,8 +64,7 @@ def check_pairs() -> None:
         run(AT_FULL_SPEED | LIVE | {"pairs": True}, Path(folder))
         pairs = pq.read_table(pairs_path(Path(folder)), columns=["probe_id", "match_id"])
         found = Totals.of(pairs["probe_id"].to_numpy(), pairs["match_id"].to_numpy())
-    if found != PUBLISHED["W1", _ROWS]:
-        raise SystemExit(f"the pairs differ: {found}")
+    check_equal("pairs", found, PUBLISHED["W1", _ROWS])
 
 
 def whole_calls() -> Result:

@@ -1,4 +1,4 @@
-"""What benchmarks share: a figure with its spread, and how it is printed."""
+"""What benchmarks share: a figure with its spread, how it is timed, and how it is printed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import json
 import platform
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -86,6 +87,24 @@ class Result:
         if self.target is None:
             return None
         return self.median >= self.target if self.at_least else self.median <= self.target
+
+
+def check_equal(what: str, found: object, right: object) -> None:
+    """Stop the script unless *what* was *found* is *right*."""
+    if found != right:
+        raise SystemExit(f"{what}: {found}, expected {right}")
+
+
+def seconds_of(
+    run: Callable[[], Any], repeats: int, clock: Callable[[], float]
+) -> tuple[list[float], Any]:
+    """Return the seconds of each run, after one that is not counted, and the last result."""
+    seconds, found = [], run()
+    for _ in range(repeats):
+        start = clock()
+        found = run()
+        seconds.append(clock() - start)
+    return seconds, found
 
 
 def command_line(about: str | None) -> argparse.ArgumentParser:

@@ -24,7 +24,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.b_plus_tree_join import band_of, make_keys
-from benchmarks.measure import Result, command_line, report
+from benchmarks.measure import Result, check_equal, command_line, report
 from benchmarks.panjoin_structures import rates, replace
 from joins.indexes.index import Ranges, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
@@ -156,8 +156,7 @@ def measure_joins(window: int, tuples: int, repeats: int) -> list[Result]:
             for threads in [1, 2] * repeats:
                 took, *answer = join(kind, keys, window, batch, subwindows, threads)
                 seconds[threads].append(took)
-                if tuple(answer) != right:
-                    raise SystemExit(f"{kind}, batch {batch}: {answer} against {right}")
+                check_equal(f"{kind}, batch {batch}", tuple(answer), right)
             done = len(keys) - 2 * (window // batch * batch)
             name = f"{kind}, batch {batch:,}"
             target = TARGETS.get((kind, batch))

@@ -24,7 +24,7 @@ from actors.results import Answers
 from actors.source import Fed, Feeding, Probes
 from actors.window_join import Share
 from benchmarks.b_plus_tree_join import KEY_BITS, make_keys
-from benchmarks.measure import Result, command_line, report
+from benchmarks.measure import Result, check_equal, command_line, report
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.indexes.panjoin.subwindow import STRUCTURES
@@ -190,7 +190,7 @@ def panjoin_rate(case: Case, structure: str, keys: np.ndarray) -> tuple[float, s
     probing = tuple(
         case.probes(keys, stream, np.concatenate(ids_of)) for stream, ids_of in enumerate(probed)
     )
-    _check(structure, meter.pairs, case.pairs(keys, probing, None))
+    check_equal(structure, meter.pairs, case.pairs(keys, probing, None))
     seconds, name = meter.bottleneck
     return sum(len(part) for part in probing) / seconds, name
 
@@ -215,13 +215,8 @@ def peer_rate(case: Case, name: str, keys: np.ndarray) -> float:
             messages = [Share(parts, (0, 0), (0, 0))]
         for message in messages:
             deque(meter.deliver("upstream", PEERS[name], "in", message), maxlen=0)
-    _check(name, meter.pairs, case.pairs(keys, parts, PE))
+    check_equal(name, meter.pairs, case.pairs(keys, parts, PE))
     return 2 * SLICE / meter.bottleneck[0]
-
-
-def _check(name: str, pairs: int, right: int) -> None:
-    if pairs != right:
-        raise SystemExit(f"{name}: {pairs} pairs where numpy finds {right}")
 
 
 def main() -> None:

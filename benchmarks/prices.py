@@ -190,7 +190,11 @@ def turned_round(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> It
     calls = usual(prices, samples)
     for one, other, size in _INVERSIONS:
         at = {
-            name: max((c for c in calls if c.step[::2] == (name, size)), key=_rows, default=None)
+            name: max(
+                (c for c in calls if c.step[::2] == (name, size)),
+                key=lambda one: one.step.rows,
+                default=None,
+            )
             for name in (one, other)
         }
         left, right = at.values()
@@ -228,10 +232,6 @@ def usual(prices: Mapping[str, Predict], samples: Sequence[Sample]) -> list[Usua
         )
         for (step, _), some in cases.items()
     ]
-
-
-def _rows(one: Usual) -> int:
-    return one.step.rows
 
 
 if __name__ == "__main__":

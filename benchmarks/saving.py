@@ -79,8 +79,8 @@ def _measure(
 ) -> list[Result]:
     settings = settings | {"rows": rate_tps * seconds, "feeding.rate_tps": rate_tps}
     plan = js.scenario(scenario).with_settings(settings).prepare()
-    plan = _with(plan, None)
-    recovering = _with(plan, RecoveryConfig())
+    plan = plan.with_settings(recovery=None)
+    recovering = plan.with_settings(recovery=RecoveryConfig())
     _seconds(plan)
     ratios = []
     for _ in range(turns):
@@ -94,10 +94,6 @@ def _measure(
             strict=True,
         )
     ]
-
-
-def _with(plan: Plan, recovery: RecoveryConfig | None) -> Plan:
-    return plan.with_settings(recovery=recovery)
 
 
 def _seconds(plan: Plan, *, saved: bool = False) -> float:

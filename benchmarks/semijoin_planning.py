@@ -3,7 +3,7 @@
 In the clock: the search for a plan alone, processor time.
 
 Random queries of Table 2 of the stream semijoin paper, every stream connected to every other, which
-leaves the most orders to choose from. Processor time.
+leaves the most orders to choose from.
 """
 
 from __future__ import annotations

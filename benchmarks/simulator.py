@@ -1,9 +1,9 @@
 """Messages per second of the kernel, with actors that do nothing, inline, trace written.
 
-In the clock: the whole simulation, its trace written; processor time.
+In the clock: the whole simulation, its trace written; processor time, as the kernel and inline
+actors are one thread.
 
 One source, one relay, four workers, one sink over a rack network: nine messages per source message.
-Seconds are of processor time: the kernel and inline actors are one thread.
 """
 
 from __future__ import annotations

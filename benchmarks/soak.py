@@ -9,7 +9,6 @@ nothing; what is measured is memory.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from typing import Any
 import psutil
 
 import joinsim as js
-from benchmarks.measure import Result, report
+from benchmarks.measure import Result, command_line, report
 
 _INTERVAL = (
     "SELECT * FROM A, B WHERE A.key = B.key "
@@ -167,10 +166,9 @@ def peak(record: dict[str, Any], memory: list[tuple[float, int]], start: float, 
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_line(__doc__)
     parser.add_argument("--tuples", type=int, default=50_000_000)
     parser.add_argument("--case", choices=CASES)
-    parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     if chosen.case:
         run(chosen.case, chosen.tuples)
