@@ -132,7 +132,13 @@ class Run:
 
         The latency is in ns since the tuple came into being.
         """
-        return self._probes(["probe_id", "count", "latency_ns"])
+        parts = []
+        for number in range(len(self.finished.plan.query.streams)):
+            path = summary_path(self.directory, number)
+            part = pq.read_table(path, columns=["probe_id", "count", "latency_ns"])
+            stream = pa.array([number] * len(part), pa.int8())
+            parts.append(part.add_column(0, "probe_stream", stream))
+        return pa.concat_tables(parts)
 
     @property
     def late(self) -> pa.Table:
@@ -172,14 +178,6 @@ class Run:
 
     def _repr_html_(self) -> str:
         return summary_html(self.finished)
-
-    def _probes(self, columns: list[str]) -> pa.Table:
-        parts = []
-        for number in range(len(self.finished.plan.query.streams)):
-            part = pq.read_table(summary_path(self.directory, number), columns=columns)
-            stream = pa.array([number] * len(part), pa.int8())
-            parts.append(part.add_column(0, "probe_stream", stream))
-        return pa.concat_tables(parts)
 
 
 Result = TypeVar("Result", bound=Recorded)

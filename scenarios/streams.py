@@ -13,7 +13,7 @@ from joins.queries.selection import Selected, select
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
 from scenarios.synthetic import TIME
-from spark_bridge.pipeline.source import RawSource, stored_columns
+from spark_bridge.pipeline.source import RawSource, stream_columns
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -92,7 +92,7 @@ def prepare_streams(
             columns.append(prepared[name].columns)
         else:
             raw.append(_raw_source(query, index, stream, path))
-            columns.append(["id", "ts", *stored_columns(raw[-1])])
+            columns.append(["id", "ts", *stream_columns(raw[-1])])
     if raw:
         selected = select(query, columns)
         raw = [_narrowed(source, query, selected) for source in raw]
@@ -124,7 +124,7 @@ def _raw_source(query: JoinQuery, place: int, stream: StreamConfig, path: Path) 
 
 def _narrowed(source: RawSource, query: JoinQuery, selected: Sequence[Selected]) -> RawSource:
     """Return *source* with the columns alone that the query selects or joins by."""
-    place, stored = query.streams.index(source.name), stored_columns(source)
+    place, stored = query.streams.index(source.name), stream_columns(source)
     read = {*source.fields, *(one.column for one in selected if one.stream == place)}
     columns = [name for name in stored if name in read]
     return source if columns == stored else replace(source, columns=columns)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -200,15 +199,6 @@ def open_terminal(*, quiet: bool, watch: bool = False) -> Terminal:
     from scenarios.terminal.progress import Terminal
 
     return Terminal(quiet=quiet, watch=watch)
-
-
-def draw_figure(figure: Path | None, finished: Any, terminal: Terminal) -> None:
-    """Draw what ran into the file *figure*; None draws nothing."""
-    if figure is not None:
-        from scenarios.report.picture import figure_data
-
-        path = finished.figure(figure)
-        terminal.out.print(f"{path}, with its data in {figure_data(path).name}")
 
 
 def print_json(value: dict[str, Any]) -> None:

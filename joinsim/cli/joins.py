@@ -17,13 +17,13 @@ from joinsim.cli.command_line import (
     JOINS,
     app,
     complete_topology,
-    draw_figure,
     exit_code,
     open_terminal,
     print_json,
     worst_exit_code,
 )
 from joinsim.cli.options import (
+    Backend,
     Json,
     QueryOptions,
     QueryOrScenario,
@@ -157,9 +157,18 @@ def _show_run(options: RunOptions, finished: Run, terminal: Terminal) -> int:
 
 def _write_out(options: QueryOptions, finished: Any, terminal: Terminal) -> None:
     """Draw what has *finished* into a file, and print it as JSON, where *options* ask for it."""
-    draw_figure(options.figure, finished, terminal)
+    _draw_figure(options.figure, finished, terminal)
     if options.json_output:
         print_json(finished.summary)
+
+
+def _draw_figure(figure: Path | None, finished: Any, terminal: Terminal) -> None:
+    """Draw what ran into the file *figure*; None draws nothing."""
+    if figure is not None:
+        from scenarios.report.picture import figure_data
+
+        path = finished.figure(figure)
+        terminal.out.print(f"{path}, with its data in {figure_data(path).name}")
 
 
 @app.command(
@@ -191,9 +200,7 @@ def compare(
     limit: Annotated[
         float | None, typer.Option(min=1, help="Seconds after which a real engine is stopped.")
     ] = None,
-    backend: Annotated[
-        Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")
-    ] = None,
+    backend: Backend = None,
 ) -> int:
     """Run one join on every system that can evaluate it, or on real engines, and rank them."""
     from joinsim import ConfigError
@@ -390,7 +397,7 @@ def plan(
     proposal, finished = chosen.plan(simulate=simulate, out=options.out)
     if finished is not None:
         show_report(terminal.out, finished.finished, finished.replay)
-        draw_figure(options.figure, finished, terminal)
+        _draw_figure(options.figure, finished, terminal)
     show_proposal(terminal.out, proposal)
     if options.json_output:
         print_json(proposal.as_json())

@@ -35,6 +35,7 @@ Scale = Annotated[
 Topologies = Annotated[
     str | None, typer.Option(help="Systems to run, with commas between; by default all.")
 ]
+Backend = Annotated[Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +95,7 @@ class RunOptions(QueryOptions):
         ),
     ] = None
     pairs: Annotated[bool, typer.Option("--pairs", help="Write every pair found.")] = False
-    backend: Annotated[
-        Literal["inline", "ray"] | None, typer.Option(help="Where the actors live.")
-    ] = None
+    backend: Backend = None
     clock: Annotated[
         Literal["virtual", "live"] | None,
         typer.Option(help="Virtual time, or live: on Ray, at full speed, with nothing simulated."),
@@ -268,7 +267,7 @@ def _with_files(config: RunConfig, data: list[Path], options: QueryOptions) -> l
     for stream, path in zip(streams, data, strict=False):
         stream |= {"files": [str(path)], "synthetic": None}
     for key, meaning in (("time", "event time"), ("arrival", "order of arrival")):
-        columns = _by_stream(config, f"--{key}", getattr(options, key) or [])
+        columns = _by_place(config, f"--{key}", getattr(options, key) or [])
         for place, column in columns.items():
             if place < len(data) and (data[place] / SUMMARY).is_file():
                 raise ConfigError(
@@ -287,13 +286,13 @@ def _in_order(config: RunConfig, data: list[Path]) -> list[Path]:
     if not any(re.match(r"\w+=", str(path)) and not path.exists() for path in data):
         return data
     values = list(map(str, data))
-    files = _by_stream(config, "--data", values)
+    files = _by_place(config, "--data", values)
     if len(files) < len(values):
         raise ConfigError(f"--data {' --data '.join(values)}: give one file for each stream")
     return [Path(file) for _, file in sorted(files.items())]
 
 
-def _by_stream(config: RunConfig, option: str, values: list[str]) -> dict[int, str]:
+def _by_place(config: RunConfig, option: str, values: list[str]) -> dict[int, str]:
     """Read ``[STREAM=]VALUE`` of an option, by the stream's place in the query.
 
     What names no stream is of all that have none of their own. Raise :exc:`ConfigError` where a

@@ -413,23 +413,13 @@ def _join_fields(source: RawSource, names: Mapping[str, str]) -> dict[str, str]:
     return fields
 
 
-def stored_columns(source: RawSource) -> list[str]:
+def stream_columns(source: RawSource) -> list[str]:
     """Return the names of the columns that the stream of *source* has of it, from its headers.
 
     Raise :exc:`DataError` as `inspect_files` and `lay_out` do.
     """
     files = inspect_files(source.paths, source.separator)
     return list(lay_out(source, list(files[0].columns)).names.values())
-
-
-def _expressions(source: RawSource, columns: list[str]) -> dict[str, Expression]:
-    words = {"time": "the time expression", "where": "the condition"}
-    return {
-        name: check_expression(text, f"stream {source.name!r}: {what}")
-        for name, what in words.items()
-        if (text := getattr(source, name)) is not None
-        and (name == "where" or text not in (*columns, ROWS))
-    }
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
@@ -469,4 +459,10 @@ class Task:
 
         A time that names a column is none. Raise :exc:`DataError` for one that is not allowed.
         """
-        return _expressions(self.source, list(self.files[0].columns))
+        words = {"time": "the time expression", "where": "the condition"}
+        return {
+            name: check_expression(text, f"stream {self.source.name!r}: {what}")
+            for name, what in words.items()
+            if (text := getattr(self.source, name)) is not None
+            and (name == "where" or text not in (*self.files[0].columns, ROWS))
+        }

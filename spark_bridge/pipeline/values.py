@@ -124,10 +124,8 @@ def text_problems(text: str, kind: str) -> list[Problem]:
     """Return what can be wrong with *text* as a value of a *kind* that is inferred."""
     value, typed = filled(text), as_type(text, kind)
     problems = is_null(value)
-    if kind == "timestamp":
-        return [*problems, Problem(when=f"{typed} is null", why="not a timestamp", shown=value)]
-    if kind == "boolean":
-        return [*problems, Problem(when=f"{typed} is null", why="not a boolean", shown=value)]
+    if kind in ("timestamp", "boolean"):
+        return [*problems, Problem(when=f"{typed} is null", why=f"not a {kind}", shown=value)]
     if kind == "string":
         return problems
     problems += [
