@@ -1,4 +1,7 @@
-"""Runs every benchmark: ``python -m benchmarks`` (``--json`` for one JSON object each)."""
+"""Runs the benchmarks but those that take long: ``python -m benchmarks``.
+
+With ``--json`` each prints one JSON object.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-_SHARED = {
+_LEFT_OUT = {
     "__init__",
     "__main__",
+    # What others share.
     "contest",
     "cpp",
-    "hostile",  # takes hours, and measures nothing
-    "soak",  # takes long
     "inequality_work",
     "interval_work",
-    "kills",  # takes half an hour, and measures nothing
     "measure",
-    "mutants",  # the same
     "one_off",
+    # What takes half an hour or more; `benchmarks/README.md` says what each is for.
+    "hostile",
+    "kills",
+    "mutants",
+    "soak",
 }
 
 
@@ -27,7 +32,7 @@ def main() -> int:
     names = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
     failed = 0
     for name in names:
-        if name not in _SHARED:
+        if name not in _LEFT_OUT:
             command = [sys.executable, "-m", f"benchmarks.{name}", *sys.argv[1:]]
             failed |= subprocess.run(command, check=False).returncode
     return failed

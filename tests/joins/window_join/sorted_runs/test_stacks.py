@@ -16,26 +16,26 @@ BEHIND = 7
 
 
 @given(
-    held=st.integers(0, 150),
+    old=st.integers(0, 150),
     new=st.integers(0, 150),
     spread=st.sampled_from([1, 300, 2**62]),
     apart=st.sampled_from([-(2**62), 0, 2**62]),
     seed=st.integers(0, 99),
 )
 def test_words_are_merged_in_order_and_nothing_behind_them_is_touched(
-    held: int, new: int, spread: int, apart: int, seed: int
+    old: int, new: int, spread: int, apart: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    older = np.sort(rng.integers(-spread, spread, held))
+    older = np.sort(rng.integers(-spread, spread, old))
     younger = np.sort(rng.integers(-spread, spread, new) + apart)
-    words = np.full((1, held + new + LANES), BEHIND)
-    words[0, :held] = older
+    words = np.full((1, old + new + LANES), BEHIND)
+    words[0, :old] = older
     counters = new_counters()
     carried = np.empty((1, LANES), np.int64)
     run = SortedRun(younger.reshape(1, -1), NO_PLACES, new)
-    merge_words(SortedRun(words, NO_PLACES, held), run, carried, counters)
-    assert words[0, : held + new].tolist() == np.sort(np.append(older, younger)).tolist()
-    assert (words[0, held + new :] == BEHIND).all()
+    merge_words(SortedRun(words, NO_PLACES, old), run, carried, counters)
+    assert words[0, : old + new].tolist() == np.sort(np.append(older, younger)).tolist()
+    assert (words[0, old + new :] == BEHIND).all()
     # What is left for one by one is moved twice at the most.
     assert counters[MOVES] == counters[COMPARISONS] >= new
-    assert counters[MOVES] <= 2 * (held + new) + LANES
+    assert counters[MOVES] <= 2 * (old + new) + LANES
