@@ -366,7 +366,9 @@ class _Unordered:
                 return moments, invalid | no_time
             whole = pa.types.is_decimal(kind) and kind.scale <= 0
             if pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and not whole):
-                values = column.cast(pa.float64()).fill_null(0.0).to_numpy()
+                # Arrow makes 0.30000000000000004 of the decimal 0.3, and 0.3 of its text.
+                floats = column if pa.types.is_floating(kind) else column.cast(pa.string())
+                values = floats.cast(pa.float64()).fill_null(0.0).to_numpy()
                 wrong = {"nan": np.isnan(values), "infinite": np.isinf(values)}
                 return values, invalid | {why: rows for why, rows in wrong.items() if rows.any()}
             if not whole and not any(is_kind(kind) for is_kind in _NUMBERED):

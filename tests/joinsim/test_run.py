@@ -278,6 +278,16 @@ def test_decimals_with_fraction_digits_are_floats_and_a_note_says_so() -> None:
     assert not any("as float64" in one for one in notes[1])
 
 
+@pytest.mark.parametrize("decimal", [pa.decimal128(9, 2), pa.decimal256(40, 2)])
+def test_a_decimal_is_the_float_that_is_written_like_it(decimal: pa.DataType) -> None:
+    written = [f"{cents / 100:.2f}" for cents in range(-300, 300)]
+    money = pa.array([Decimal(one) for one in written], decimal)
+    floats = np.array([float(one) for one in written])
+    run = js.run(EQUAL, {"R": {"k": money}, "S": {"k": floats}}, topology="nested_loop")
+    assert run.pairs.num_rows == len(written)
+    assert run.streams["R"]["k"].to_pylist() == floats.tolist()
+
+
 @pytest.mark.parametrize(
     ("column", "reason"),
     [
