@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import numpy as np
 from quantiphy import Quantity, UnitConversion, UnknownConversion, UnknownScaleFactor
@@ -14,6 +15,7 @@ from joins.state import Stateful, storable
 
 _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_BEFORE_UNIT = re.compile(r"[+-]?[\d.,_]+([eE][+-]?\d+)?")
 
 QUANTITY_MAX = 100
 """Characters of a number with its unit: quantiphy takes seconds to read some thousand digits."""
@@ -51,14 +53,27 @@ def read_extent(text: str) -> tuple[str, int]:
     try:
         if len(text) > QUANTITY_MAX:
             raise ValueError
-        quantity = _Time(text)
-        seconds = quantity if quantity.units == "s" else quantity.scale("s")
-        return "time", round(float(seconds) * 1_000_000_000)
+        return "time", _nanoseconds(text)
     except (ValueError, OverflowError, UnknownConversion, UnknownScaleFactor):
         raise ExtentError(
             f"{text!r} is neither a number of tuples ('1000') nor a time "
             "('2 hours', '10 min', '25 ms')"
         ) from None
+
+
+def _nanoseconds(text: str) -> int:
+    seconds = _seconds(text)
+    number = _BEFORE_UNIT.match(text)
+    if number is None or not 1e-9 <= abs(seconds) < 1e300:
+        return round(seconds * 1e9)
+    # A float cannot tell the nanoseconds of some months apart.
+    unit = Decimal(repr(_seconds("1" + text[number.end() :])))
+    return round(Decimal(re.sub("[,_]", "", number[0])) * unit.scaleb(9))
+
+
+def _seconds(text: str) -> float:
+    quantity = _Time(text)
+    return float(quantity if quantity.units == "s" else quantity.scale("s"))
 
 
 @storable

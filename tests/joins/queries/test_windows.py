@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from joins.arrivals import Arrivals
 from joins.batch import Batch
-from joins.queries.windows import ExtentError, Window, WindowBounds
+from joins.queries.windows import ExtentError, Window, WindowBounds, read_extent
 
 Arrival = tuple[int, int]
 """Stream and event time."""
@@ -155,6 +155,21 @@ def test_memory_is_bounded_by_the_window(semantics: str, silent: int | None) -> 
         tracker.advance(arrivals_of(part))
         sizes.append(tracker.nbytes)
     assert max(sizes) <= 2 * 8 * 60
+
+
+@pytest.mark.parametrize(
+    ("spelt", "ns"),
+    [
+        ("9007199254740993 ns", 2**53 + 1),
+        ("100.000000001 d", 8_640_000_000_086_400),
+        ("8_640_000_000_000.001 us", 8_640_000_000_000_001),
+        ("1e3ms", 10**9),
+        ("1.5 ns", 2),
+        ("1e-30 s", 0),
+    ],
+)
+def test_a_time_is_read_to_the_nanosecond(spelt: str, ns: int) -> None:
+    assert read_extent(spelt) == ("time", ns)
 
 
 @pytest.mark.parametrize(
