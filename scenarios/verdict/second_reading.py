@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product
-from math import isclose
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ import sqlglot
 from sqlglot import exp
 
 from joins.oracle.match import evaluate
-from joins.queries.conditions import Field, prepared_name
-from joins.queries.query import JoinQuery, Predicate
+from joins.queries.conditions import Band, Field, prepared_name
+from joins.queries.query import JoinQuery
 from joins.queries.windows import StreamWindows, Window
 from scenarios.verdict import CheckResult
 
@@ -46,7 +45,7 @@ _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
 }
 _QUANTITY = re.compile(
     r"(?P<number>[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)\s*"
-    r"((?P<prefix>[numkµμ]?)(s|sec|seconds?)|(?P<unit>min|minutes?|hr|hours?|day|days))"
+    r"((?P<prefix>[numkµμ]?)(s|sec|seconds?)|(?P<unit>min|minutes?|h|hr|hours?|d|days?))"
 )
 _PREFIX = {"n": -9, "u": -6, "µ": -6, "μ": -6, "m": -3, "": 0, "k": 3}
 _SECONDS = {"m": 60, "h": 3_600, "d": 86_400}
@@ -72,8 +71,8 @@ class Reading:
         Each with the columns that it compares, and a function of their values.
     extents
         Of the windows, by stream (None is for all), slide, length and whether they are precise; or
-        of the interval, the event times of its probe and base stream and its ends. Quantities are
-        numbers of tuples or nanoseconds.
+        of the interval, the event times of its probe and base stream and its ends, in nanoseconds.
+        A slide or a length is ``("count", tuples)`` or ``("time", nanoseconds)``.
     widths
         Of the bands.
     """
@@ -81,7 +80,7 @@ class Reading:
     streams: tuple[str, ...]
     predicates: list[tuple[set[Column], Callable[[Mapping[Column, Any]], Any]]]
     extents: list[tuple[Any, ...]]
-    widths: list[float] = field(default_factory=list)
+    widths: list[Decimal] = field(default_factory=list)
 
 
 def check_reading(text: str, bound: Mapping[str, str], query: JoinQuery) -> CheckResult:
@@ -116,7 +115,7 @@ def read_again(text: str, bound: Mapping[str, str]) -> Reading:
     streams = tuple(table.name for table in tree.find_all(exp.Table))
     reading = Reading(streams=streams, predicates=[], extents=[])
 
-    def extent(number: str) -> int:
+    def extent(number: str) -> tuple[str, int]:
         spelt = quantities[int(number)]
         return _quantity(bound.get(spelt, spelt))
 
@@ -137,28 +136,23 @@ def difference(query: JoinQuery, second: Reading) -> str | None:
     """Return what another parser reads otherwise than *query* says; None if nothing."""
     if query.streams != second.streams:
         return f"the streams {', '.join(second.streams)}"
-    if not _same(_extents(query), second.extents):
+    if _extents(query) != second.extents:
         return f"windows or interval {second.extents}, not {_extents(query)}"
     if len(query.predicates) != len(second.predicates):
         return f"{len(second.predicates)} predicates, not {len(query.predicates)}"
+    bands = [p.operator for p in query.predicates if isinstance(p.operator, Band)]
+    widths = [Decimal(band.width) for band in bands]
     for predicate, (columns, holds) in zip(query.predicates, second.predicates, strict=True):
         first = {_column(query, side) for side in predicate.fields}
         if first != columns:
             return f"{sorted(columns)} where {predicate} was run"
         left, right = (_column(query, side) for side in predicate.fields)
-        values = _tuples(left, right, [*second.widths, *_widths(predicate)])
+        values = _tuples(left, right, [float(width) for width in (*second.widths, *widths)])
         if not np.array_equal(evaluate(predicate, values[left], values[right]), holds(values)):
             return f"another condition where {predicate} was run"
+    if widths != second.widths:  # as floats they were equal
+        return f"widths {second.widths}, not {widths}"
     return None
-
-
-def _same(one: list[tuple[Any, ...]], other: list[tuple[Any, ...]]) -> bool:
-    """Return whether extents are equal, but for how a float of many years in ns is rounded."""
-    return len(one) == len(other) and all(
-        a == b or (isinstance(a, int) and isinstance(b, int) and isclose(a, b, rel_tol=1e-13))
-        for mine, theirs in zip(one, other, strict=True)
-        for a, b in zip(mine, theirs, strict=True)
-    )
 
 
 def _tuples(left: Column, right: Column, widths: list[float]) -> dict[Column, np.ndarray]:
@@ -168,11 +162,6 @@ def _tuples(left: Column, right: Column, widths: list[float]) -> dict[Column, np
     pairs = np.array([*product((0.0,), near), *product(near, (0.0,)), *product(near, near)])
     pairs = np.concatenate([pairs, -pairs])
     return {left: pairs[:, 0], right: pairs[:, 1]}
-
-
-def _widths(predicate: Predicate) -> list[float]:
-    width = getattr(predicate.operator, "width", None)
-    return [] if width is None else [float(width)]
 
 
 def _column(query: JoinQuery, side: Field) -> Column:
@@ -189,13 +178,15 @@ def _extents(query: JoinQuery) -> list[tuple[Any, ...]]:
     if isinstance(query.window, StreamWindows):
         sizes = dict(zip(query.streams, query.windows, strict=True))
         named = [(stream, sizes[stream]) for stream in query.window.streams]
-    return [(name, w.slide, w.length, w.semantics == "precise") for name, w in named]
+    return [
+        (name, (w.kind, w.slide), (w.kind, w.length), w.semantics == "precise") for name, w in named
+    ]
 
 
-def _quantity(text: str) -> int:
-    """Return a number of tuples, or a time in nanoseconds."""
+def _quantity(text: str) -> tuple[str, int]:
+    """Return a number of tuples, or a time in nanoseconds, and which of the two it is."""
     if text.isdigit():
-        return int(text)
+        return "count", int(text)
     found = _QUANTITY.fullmatch(text)
     if found is None:
         raise _UnreadableError(f"{text!r} is no number of tuples and no time")
@@ -204,18 +195,18 @@ def _quantity(text: str) -> int:
     except ArithmeticError:
         raise _UnreadableError(f"{text!r} has too many digits in its exponent") from None
     if found["unit"]:
-        return round(number * _SECONDS[found["unit"][0]] * 10**9)
-    return round(number.scaleb(_PREFIX[found["prefix"]] + 9))
+        return "time", round(number * _SECONDS[found["unit"][0]] * 10**9)
+    return "time", round(number.scaleb(_PREFIX[found["prefix"]] + 9))
 
 
 def _interval(
-    between: exp.Between, streams: tuple[str, ...], extent: Callable[[str], int]
+    between: exp.Between, streams: tuple[str, ...], extent: Callable[[str], tuple[str, int]]
 ) -> tuple[Column, Column, int, int]:
     ends, bases = [], []
     for end in (between.args["low"], between.args["high"]):
         moved = isinstance(end, (exp.Add, exp.Sub))
         bases.append(_column_of(end.this if moved else end, streams))
-        distance = extent(end.expression.this.name) if moved else 0
+        _, distance = extent(end.expression.this.name) if moved else ("time", 0)
         ends.append(-distance if isinstance(end, exp.Sub) else distance)
     if len(set(bases)) > 1:
         raise _UnreadableError("the ends of BETWEEN are of two columns")
@@ -223,7 +214,7 @@ def _interval(
 
 
 def _predicate(
-    node: exp.Expr, streams: tuple[str, ...], widths: list[float]
+    node: exp.Expr, streams: tuple[str, ...], widths: list[Decimal]
 ) -> tuple[set[Column], Callable[[Mapping[Column, Any]], Any]]:
     if type(node) not in _COMPARE:
         raise _UnreadableError(f"{node.sql()} is no comparison")
@@ -231,8 +222,8 @@ def _predicate(
     if isinstance(node.this, exp.Abs):
         left = _column_of(node.this.this.this, streams)
         right = _column_of(node.this.this.expression, streams)
-        width = float(node.expression.name)
-        widths.append(width)
+        widths.append(Decimal(node.expression.name))
+        width = float(widths[-1])
         return {left, right}, lambda values: compare(abs(values[left] - values[right]), width)
     left, right = _column_of(node.this, streams), _column_of(node.expression, streams)
     return {left, right}, lambda values: compare(values[left], values[right])

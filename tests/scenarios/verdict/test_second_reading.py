@@ -124,6 +124,29 @@ def test_a_query_that_is_not_what_the_text_says_is_noticed(other: str, words: st
     assert words in check.detail
 
 
+@pytest.mark.parametrize(
+    ("spelt", "run"),
+    [("'10'", "'10 ns'"), ("'1 ms'", "'1000000'"), ("'200 d'", "'17280000000000001 ns'")],
+)
+def test_a_window_of_another_kind_or_a_nanosecond_longer_is_noticed(spelt: str, run: str) -> None:
+    text, other = (
+        f"SELECT * FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL {extent} ON {extent})"
+        for extent in (spelt, run)
+    )
+    assert check_reading(text, {}, parse_query(text)).passed is True
+    check = check_reading(text, {}, parse_query(other))
+    assert check.passed is False
+    assert "windows" in check.detail
+
+
+def test_a_width_that_no_float_tells_apart_is_noticed() -> None:
+    text = f"SELECT * FROM R, S WHERE ABS(R.x - S.x) <= {2**53 + 1} {WINDOW}"
+    other = text.replace(str(2**53 + 1), str(2**53))
+    check = check_reading(text, {"W": "100"}, parse_query(other).bind(W="100"))
+    assert check.passed is False
+    assert "widths" in check.detail
+
+
 def test_a_text_that_the_second_parser_does_not_take_is_unknown() -> None:
     check = check_reading("SELECT FROM", {}, parse_query(TEXT).bind(W="100"))
     assert check.passed is None
@@ -131,7 +154,8 @@ def test_a_text_that_the_second_parser_does_not_take_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    "spelt", ["10 sec", "10 msec", "1e3 ms", "1.5e-3 sec", "2 hr", "3 ks", "1e-30 s"]
+    "spelt",
+    ["10 sec", "10 msec", "1e3 ms", "1.5e-3 sec", "2 hr", "2 h", "1 d", "1 day", "3 ks", "1e-30 s"],
 )
 def test_quantities_are_read_as_they_may_be_spelt(spelt: str) -> None:
     text = f"SELECT * FROM R, S WHERE S.ts BETWEEN R.ts - INTERVAL '{spelt}' AND R.ts"
