@@ -297,9 +297,7 @@ def _compare_sums(
     reported = 0
     nothing = _Differing(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint64))
     differing = [[nothing] for _ in probing]
-    for expected in sums:
-        if not len(expected):
-            continue
+    for expected in _of_all(sums, query, probing):
         stream, stop = expected.stream, int(expected.probe_id[-1]) + 1
         found = readers[stream].take(stop)
         count, fingerprint = found.pairs, found.fingerprint
@@ -336,6 +334,21 @@ def _compare_sums(
         differences.stray_rows += listed.stray_rows
     whole = [_Differing(*map(np.concatenate, zip(*parts, strict=True))) for parts in differing]
     return whole, listed.strays if listed else []
+
+
+def _of_all(sums: Iterable[Matches], query: JoinQuery, probing: Sequence[int]) -> Iterator[Matches]:
+    """Yield *sums*; raise :exc:`DataError` where they are not of all tuples that probe."""
+    stops = [0] * len(probing)
+    for expected in sums:
+        if len(expected):
+            stops[expected.stream] = int(expected.probe_id[-1]) + 1
+            yield expected
+    for name, stop, tuples in zip(query.streams, stops, probing, strict=True):
+        if stop < tuples:
+            raise DataError(
+                f"stream {name!r}: the oracle ended at tuple {stop:,} of {tuples:,}: the answer "
+                "cannot be judged"
+            )
 
 
 def _compare_pairs(

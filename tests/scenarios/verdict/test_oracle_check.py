@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,16 @@ import numpy as np
 import pytest
 
 from actors.feed import StreamFile
+from joins import oracle
 from joins.batch import Batch
 from joins.errors import DataError
+from joins.matches import Matches
 from joins.queries.parser import parse_query
 from scenarios.verdict import oracle_check
 from scenarios.verdict.oracle_check import Expectation, expected_sums
 from scenarios.worlds.world import WorldStream
 from tests.scenarios.verdict.broken import wrapped
+from tests.scenarios.verdict.test_mutants import RUNS
 
 QUERY = parse_query("SELECT R.x FROM R, S WHERE R.x < S.x WINDOW AS (SLIDE INTERVAL '5' ON '20')")
 
@@ -68,6 +72,18 @@ def test_a_reader_that_leaves_tuples_out_is_found_though_the_run_reads_the_same_
     wrapped(StreamFile, "batches", fewer)(monkeypatch)
     with pytest.raises(DataError, match=r"stream 'R' has 200 tuples, of which 1(36|96) could"):
         list(expected_sums(QUERY, files))
+
+
+@pytest.mark.parametrize("name", ["hash_join", "kp_oij", "semijoin"])
+def test_an_oracle_that_leaves_tuples_out_gives_no_verdict(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fewer(original: Any, *args: Any, **options: Any) -> Iterator[Matches]:
+        return (sums for sums in original(*args, **options) if sums.stream == 1)
+
+    monkeypatch.setattr(oracle, "expected", partial(fewer, oracle.expected))
+    with pytest.raises(DataError, match=r"the oracle ended at tuple 0 of 240"):
+        RUNS[name].run()
 
 
 def test_it_ends_with_its_block_whether_or_not_it_was_read(
