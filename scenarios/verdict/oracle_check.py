@@ -57,13 +57,16 @@ def expected_sums(
 
 
 def _chunks(files: Sequence[StreamData]) -> Iterator[Arrivals]:
-    """Yield all arrivals; raise :exc:`DataError` where fewer can be read than a stream has.
+    """Yield all arrivals, which must be those of the streams, by event time.
 
-    The run read the streams by the same code: what that leaves out neither would miss.
+    The run read and merged the streams by the same code: what that gets wrong neither would miss.
+    Raise :exc:`DataError` where fewer tuples can be read than a stream has, or in another order.
     """
     feed = open_feed(tuple(files), None)
     read = [0] * len(files)
+    latest = (int(np.iinfo(np.int64).min), 0)
     while (arrivals := feed.take(CHUNK_ROWS)) is not None:
+        latest = _latest(arrivals, latest)
         read = [rows + len(part) for rows, part in zip(read, arrivals.parts, strict=True)]
         yield arrivals
     for file, rows in zip(files, read, strict=True):
@@ -73,6 +76,24 @@ def _chunks(files: Sequence[StreamData]) -> Iterator[Arrivals]:
                 "could be read: the answer cannot be judged; prepare the stream again, and run "
                 "again"
             )
+
+
+def _latest(arrivals: Arrivals, before: tuple[int, int]) -> tuple[int, int]:
+    """Return event time and stream of the last of *arrivals*; *before* are those of the one before.
+
+    Raise :exc:`DataError` where they do not come by event time and, of one time, by stream.
+    """
+    order = np.argsort(np.concatenate(arrivals.seq))
+    streams = np.repeat(np.arange(len(arrivals.parts)), [len(part) for part in arrivals.parts])
+    stream = np.append(before[1], streams[order])
+    ts = np.append(before[0], np.concatenate([part.ts for part in arrivals.parts])[order])
+    tied = (ts[:-1] == ts[1:]) & (stream[:-1] <= stream[1:])
+    if not np.all((ts[:-1] < ts[1:]) | tied):
+        raise DataError(
+            "tuples were merged in another order than that of their event times and streams: the "
+            "answer cannot be judged"
+        )
+    return int(ts[-1]), int(stream[-1])
 
 
 class _Stored(NamedTuple):

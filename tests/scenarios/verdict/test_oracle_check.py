@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from actors import feed
 from actors.feed import StreamFile
 from joins import oracle
+from joins.arrivals import merged_places
 from joins.batch import Batch
 from joins.errors import DataError
 from joins.matches import Matches
@@ -71,6 +73,20 @@ def test_a_reader_that_leaves_tuples_out_is_found_though_the_run_reads_the_same_
 
     wrapped(StreamFile, "batches", fewer)(monkeypatch)
     with pytest.raises(DataError, match=r"stream 'R' has 200 tuples, of which 1(36|96) could"):
+        list(expected_sums(QUERY, files))
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 37, 400])
+def test_streams_that_are_merged_in_another_order_give_no_verdict(
+    chunk_rows: int, files: tuple[StreamFile, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def last_stream_first(times: Any, rows: int) -> list[np.ndarray]:
+        return merged_places(times[::-1], rows)[::-1]
+
+    monkeypatch.setattr(oracle_check, "CHUNK_ROWS", chunk_rows)
+    assert list(expected_sums(QUERY, files))
+    monkeypatch.setattr(feed, "merged_places", last_stream_first)
+    with pytest.raises(DataError, match="another order than that of their event times"):
         list(expected_sums(QUERY, files))
 
 
