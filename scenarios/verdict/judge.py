@@ -40,8 +40,8 @@ from scenarios.verdict.oracle_check import Expectation, PairDifferences, arrival
 from topologies.topology import Approximation
 
 _FIGURES = (
-    "latencies, throughput, bytes and memory are not computed a second time, nor is what a raw "
-    "file became when it was prepared"
+    "latencies, throughput, bytes and memory are not computed a second time, nor are the columns "
+    "that a query selects, nor what a raw file or a table became when it was prepared"
 )
 
 _CHUNK_ROWS = 8_192

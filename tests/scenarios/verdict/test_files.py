@@ -161,5 +161,5 @@ def test_files_are_as_they_should_be(pairs: bool, monkeypatch: pytest.MonkeyPatc
     assert next(check.passed for check in verdict.checks if check.name == "files")
     figures = next(check for check in verdict.checks if check.name == "figures")
     assert figures.passed is None
-    for word in ("latencies", "throughput", "bytes", "memory", "prepared"):
+    for word in ("latencies", "throughput", "bytes", "memory", "columns", "table", "prepared"):
         assert word in figures.detail
