@@ -19,7 +19,7 @@ import sqlglot
 from sqlglot import exp
 
 from joins.oracle.match import evaluate
-from joins.queries.conditions import Band, Field, prepared_name
+from joins.queries.conditions import Field, prepared_name
 from joins.queries.query import JoinQuery
 from joins.queries.windows import StreamWindows, Window
 from scenarios.verdict import CheckResult
@@ -140,8 +140,8 @@ def difference(query: JoinQuery, second: Reading) -> str | None:
         return f"windows or interval {second.extents}, not {_extents(query)}"
     if len(query.predicates) != len(second.predicates):
         return f"{len(second.predicates)} predicates, not {len(query.predicates)}"
-    bands = [p.operator for p in query.predicates if isinstance(p.operator, Band)]
-    widths = [Decimal(band.width) for band in bands]
+    spelt = (getattr(predicate.operator, "width", None) for predicate in query.predicates)
+    widths = [Decimal(width) for width in spelt if width is not None]
     for predicate, (columns, holds) in zip(query.predicates, second.predicates, strict=True):
         first = {_column(query, side) for side in predicate.fields}
         if first != columns:
