@@ -116,15 +116,25 @@ def as_table(value: Any, name: str) -> pa.Table:
         if isinstance(value, Mapping):
             return pa.table({str(column): _column(name, column, value[column]) for column in value})
         if isinstance(value, pa.Table) or hasattr(value, "__arrow_c_stream__"):
-            return pa.table(value)
-    except OverflowError:
-        raise DataError(f"stream {name!r}: {_BEYOND_INT64}") from None
+            return _from_library(value, name)
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise DataError(f"stream {name!r}: {error}") from None
     raise DataError(
         f"stream {name!r} is of type {type(value).__name__}: pass a pyarrow, pandas, Polars or "
         "DuckDB table, a mapping of names to arrays, a prepared stream, or a file's path"
     )
+
+
+def _from_library(value: Any, name: str) -> pa.Table:
+    """Return a table of another library, which may be computed only now: its errors are its own."""
+    try:
+        return pa.table(value)
+    except OverflowError:
+        raise DataError(f"stream {name!r}: {_BEYOND_INT64}") from None
+    except Exception as error:
+        # Of two messages, as pandas' tables have, the later says where the fault is.
+        messages = reversed([message for message in error.args if isinstance(message, str)])
+        raise DataError(f"stream {name!r}: {': '.join(messages) or error}") from None
 
 
 def add_to_digest(digest: hashlib._Hash, table: pa.Table) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+import duckdb
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -87,3 +89,15 @@ def test_numpys_durations_are_taken_in_every_unit(unit: str) -> None:
 def test_what_arrow_has_no_type_for_is_refused_by_its_own_name(kind: str) -> None:
     with pytest.raises(DataError, match=rf"stream 'T', column 'x': .*{re.escape(kind)}"):
         as_table({"x": np.zeros(2, kind)}, "T")
+
+
+def test_a_relation_that_cannot_be_computed_is_refused_by_its_stream() -> None:
+    relation = duckdb.sql("SELECT error('no such meter') AS x FROM range(3)")
+    with pytest.raises(DataError, match=r"stream 'T': .*no such meter"):
+        as_table(relation, "T")
+
+
+def test_a_column_of_several_types_is_refused_by_its_name() -> None:
+    mixed = pd.DataFrame({"x": [1, "a"]})
+    with pytest.raises(DataError, match=r"stream 'T': [^(]*column x[^(]*'a'"):
+        as_table(mixed, "T")
