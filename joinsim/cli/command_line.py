@@ -8,7 +8,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any
@@ -167,9 +167,11 @@ def _complain(message: str, error: BaseException) -> None:
         lines += getattr(noted, "__notes__", ())
         noted = noted.__context__
     # Words are kept whole on a terminal; a file, or what reads a pipe, gets one line.
-    Console(stderr=True, soft_wrap=not sys.stderr.isatty()).print(
-        "joinsim: " + "\n".join(lines), style="bold red", markup=False, highlight=False
-    )
+    console = Console(stderr=True, soft_wrap=not sys.stderr.isatty())
+    with suppress(OSError):  # where stderr cannot be written, the exit code still says it
+        console.print(
+            "joinsim: " + "\n".join(lines), style="bold red", markup=False, highlight=False
+        )
 
 
 def exit_code(passed: bool | None) -> int:

@@ -112,6 +112,13 @@ def test_standard_output_that_is_full_is_one_message(arguments: tuple[str, ...])
     refused(said, "cannot write to standard output or a file: No space left")
 
 
+@pytest.mark.parametrize("words", ["list", "show nobody", "run --nothing"])
+def test_where_stderr_cannot_be_written_the_exit_code_is_that_of_no_verdict(words: str) -> None:
+    command = f"{shlex.quote(sys.executable)} -m joinsim {words} >/dev/full 2>/dev/full"
+    done = subprocess.run(command, shell=True, cwd=REPOSITORY, timeout=60, check=False)
+    assert done.returncode == 3
+
+
 @pytest.mark.parametrize(
     ("words", "code"), [("list", 0), ("list --json", 0), ("show nobody", 3), ("run nothing", 3)]
 )
