@@ -111,7 +111,8 @@ def run(
         How often the run saves itself into *out*, such as ``"10 s"`` of real time, for `resume` to
         go on when its process has died. In virtual time.
     parameters
-        Of the topology, see `TopologyInfo.parameters`.
+        Of the topology, see `TopologyInfo.parameters`; or other keys of a scenario file, such as
+        ``silence`` and ``encrypt``.
 
     Returns
     -------
@@ -160,8 +161,7 @@ def run(
         processes=processes,
         profile=str(profile),
         sink=sink,
-        parameters=parameters,
-    )
+    ).with_settings(parameters)
     finished = scenario.run(out=out, address=address, save_every=save_every)
     assert isinstance(finished, Run)  # a query is not a study
     return finished
@@ -267,8 +267,8 @@ def compare_engines(
     (True, ['duckdb'])
     """
     how: dict[str, Any] = {"time": time, "arrival": arrival, "bind": bind, "feeding": feeding}
-    how |= {"rows": rows, "seed": seed, "pairs": pairs, "parameters": parameters}
-    scenario = of_query(query, streams, topology, **how)
+    how |= {"rows": rows, "seed": seed, "pairs": pairs}
+    scenario = of_query(query, streams, topology, **how).with_settings(parameters)
     return scenario.compare_engines(engines, limit_s=limit_s, out=out)
 
 
@@ -493,7 +493,7 @@ def plan(
     """
     how: dict[str, Any] = {"bind": bind, "network": network, "rows": rows, "seed": seed}
     how |= {"time": time, "arrival": arrival, "feeding": feeding}
-    scenario = of_query(query, streams, topology, **how, parameters=parameters)
+    scenario = of_query(query, streams, topology, **how).with_settings(parameters)
     return scenario.plan(simulate=simulate)[0]
 
 

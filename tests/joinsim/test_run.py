@@ -480,3 +480,16 @@ def test_what_repeats_a_run_names_its_times_and_orders_of_arrival() -> None:
     again = repeat(run.replay, tables)
     assert again.digest == run.digest != js.run(query, tables, time="at").digest
     assert pairs_of(again) == pairs_of(run) != pairs_of(js.run(query, tables))
+
+
+def test_every_key_that_a_command_can_set_can_be_set_in_a_call(
+    columns: dict[str, dict[str, np.ndarray]],
+) -> None:
+    run = js.run(QUERY, columns, topology="split_join", silence="9 s", encrypt=True, pes=2)
+    config = run.finished.plan.config
+    assert (config.silence, config.encrypt) == (9 * 10**9, True)
+    missing: dict[str, Any] = {"topology": "ibwj", "profile": "missing.toml"}
+    with pytest.raises(js.JoinsimError, match="no cost profile 'missing"):
+        js.plan(QUERY, columns, simulate=False, **missing)
+    with pytest.raises(js.JoinsimError, match="no cost profile 'missing"):
+        js.compare_engines(QUERY, columns, engines="duckdb", **missing)
