@@ -180,10 +180,22 @@ def _instance(topology: Any) -> Topology[Any]:
 
 
 def find_topologies(topologies: Named | Iterable[Named]) -> list[Topology[Any]]:
-    """Return the topologies of several names, or of a single one, as `find_topology` does."""
+    """Return the topologies of several names, or of a single one, as `find_topology` does.
+
+    Raise :exc:`TopologyError`, too, for classes that have one name: results are told apart by it.
+    """
     alone = isinstance(topologies, str) or not isinstance(topologies, Iterable)
     listed: Any = [topologies] if alone else topologies
-    return [find_topology(topology) for topology in listed]
+    found = [find_topology(topology) for topology in listed]
+    kinds: dict[str, type] = {}
+    for topology in found:
+        kind = kinds.setdefault(topology.name, type(topology))
+        if kind is not type(topology):
+            raise TopologyError(
+                f"{kind.__name__} and {type(topology).__name__} are both called "
+                f"{topology.name!r}; give each a name of its own"
+            )
+    return found
 
 
 def registered_names(topologies: Named | Iterable[Named]) -> list[str]:

@@ -119,6 +119,13 @@ def test_one_topology_is_as_good_as_a_list_of_it() -> None:
         assert [found.name for found in find_topologies(one)] == [getattr(one, "name", one)]
 
 
+def test_two_classes_of_one_name_are_not_compared() -> None:
+    other = type("Other", (MyJoin,), {})
+    with pytest.raises(TopologyError, match="MyJoin and Other are both called 'my_join'"):
+        find_topologies([MyJoin, "split_join", other])
+    assert len(find_topologies([MyJoin, MyJoin()])) == 2
+
+
 def test_a_registered_name_is_its_classes_alone() -> None:
     systems = Registry()
     assert systems.register(MyJoin) is systems["my_join"]
