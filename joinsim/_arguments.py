@@ -6,6 +6,7 @@ A wrong argument is refused before anything runs, by its name, with its value an
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from difflib import get_close_matches
@@ -85,7 +86,7 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
                 near = get_close_matches(name, signature.parameters, n=1)
                 if near:  # it was taken for a parameter of a topology
                     hint = f"{name}: did you mean {near[0]!r}? "
-                    error.args = (str(error).replace(f"{name}: ", hint, 1),)
+                    error.args = (re.sub(rf"\b{re.escape(name)}: ", hint, str(error), count=1),)
             raise
 
     return checked

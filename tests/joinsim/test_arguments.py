@@ -140,6 +140,10 @@ def test_a_calibration_takes_as_few_tuples_as_the_command_does() -> None:
             "topolgy: did you mean 'topology'? no ",
         ),
         (lambda: js.run(QUERY, DATA, topology="bchj", sed=5), "bchj: sed: did you mean 'seed'? "),
+        (
+            lambda: js.run(QUERY, DATA, topology="chain_index", index="b_plus_tree"),
+            "parameters of chain_index: index: did you mean 'bind'? there is no such key",
+        ),
         (lambda: js.advise(QUERY, DATA, machine=5), "machine: did you mean 'machines'? no system"),
         (lambda: js.scenario("oij-w1").run(adress="x"), "adress: did you mean 'address'? there"),
     ],
