@@ -151,7 +151,7 @@ def candidates(
             except (TopologyError, ConfigError) as error:
                 refused.setdefault(name, str(error))
                 continue
-            one = _sized(plan, settings, _label(name, kind))
+            one = _sized(plan, system.parameters, _label(name, kind))
             if one.machines > machines or one.cores > most:
                 refused.setdefault(name, f"it needs {one.machines} machines at the least")
             elif topology.claims_exact(plan.parameters):

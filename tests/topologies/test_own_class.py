@@ -160,6 +160,14 @@ def test_it_is_compared_and_swept_like_others(
     assert js.show("split_join", index=Mine)
 
 
+def test_it_is_advised_by_its_path(streams: dict[str, dict[str, np.ndarray]]) -> None:
+    advice = js.advise(
+        QUERY, streams, topologies="split_join", machines=2, engines="", budget_s=2, index=Mine
+    )
+    assert advice.best.parameters["index"] == PATH
+    assert advice.summary["candidates"][0]["parameters"]["index"] == PATH
+
+
 def test_what_is_no_index_is_refused(streams: dict[str, dict[str, np.ndarray]]) -> None:
     class Local(Mine):
         pass
