@@ -514,6 +514,9 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
 def _ranked(table: pa.Table, name: str, passed: str) -> Iterator[str]:
     """Yield a line per row of *table*: its name, its verdict, and its tuples a second."""
     for row in table.to_pylist():
+        if row.get("failure"):
+            yield f"{row[name]:<28} failed: {row['failure']}"
+            continue
         rate_tps = row["throughput_tps"] or 0
         yield f"{row[name]:<28} {VERDICT_WORDS[row[passed]]:<8} {rate_tps:>14,.0f} /s"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import joinsim as js
+from joins.indexes.windows.window_tuples import WindowIndex
 from topologies.window_join import SplitJoin
 
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
@@ -18,6 +20,13 @@ DATA = {"T": {"x": list(range(60))}}
 
 class Mine(SplitJoin):
     name = "mine"
+
+
+class Broken(WindowIndex):
+    state = ()
+
+    def probe(self, ranges: Any, *, enumerate: bool = False) -> Any:
+        raise RuntimeError("no such page")
 
 
 OWN: Any = [Mine]
@@ -31,6 +40,14 @@ def test_it_is_compared_as_others_are(topologies: Any, tmp_path: Path) -> None:
     assert mine.record["digest"] == js.run(QUERY, DATA, topology=Mine, pairs=False, pes=3).digest
     assert not compared.refused
     assert "'mine'" in json.loads((tmp_path / "compare.json").read_text())["replay"]
+
+
+def test_one_that_fails_is_shown_with_its_reason_beside_the_others() -> None:
+    compared = js.compare(QUERY, DATA, topologies=["split_join", "nested_loop"], index=Broken)
+    good, failed, fastest = repr(compared).splitlines()
+    assert re.fullmatch(r"nested_loop +PASS +[\d,]+ /s", good)
+    assert re.fullmatch(r"split_join +failed: ActorError: .*no such page", failed)
+    assert fastest == "fastest exact: nested_loop"
 
 
 def test_one_name_is_compared_alone() -> None:
