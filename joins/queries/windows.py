@@ -62,16 +62,18 @@ def read_extent(text: str) -> tuple[str, int]:
 
 
 def _nanoseconds(text: str) -> int:
+    """Return a time with its unit in whole nanoseconds; raise what `_seconds` does."""
     seconds = _seconds(text)
     number = _BEFORE_UNIT.match(text)
     if number is None or not 1e-9 <= abs(seconds) < 1e300:
         return round(seconds * 1e9)
-    # A float cannot tell the nanoseconds of some months apart.
+    # Of some months, neighbouring nanoseconds are the same float: only the unit goes through one.
     unit = Decimal(repr(_seconds("1" + text[number.end() :])))
     return round(Decimal(re.sub("[,_]", "", number[0])) * unit.scaleb(9))
 
 
 def _seconds(text: str) -> float:
+    """Return a time with its unit in seconds, as quantiphy reads it; raise its errors."""
     quantity = _Time(text)
     return float(quantity if quantity.units == "s" else quantity.scale("s"))
 

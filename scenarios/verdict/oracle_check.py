@@ -79,9 +79,10 @@ def _chunks(files: Sequence[StreamData]) -> Iterator[Arrivals]:
 
 
 def _latest(arrivals: Arrivals, before: tuple[int, int]) -> tuple[int, int]:
-    """Return event time and stream of the last of *arrivals*; *before* are those of the one before.
+    """Return the event time and the stream of the last of *arrivals*.
 
-    Raise :exc:`DataError` where they do not come by event time and, of one time, by stream.
+    *before* has those of the last arrival before them. Raise :exc:`DataError` where arrivals are
+    not in the order of event times and, of one time, of streams.
     """
     order = np.argsort(np.concatenate(arrivals.seq))
     streams = np.repeat(np.arange(len(arrivals.parts)), [len(part) for part in arrivals.parts])
