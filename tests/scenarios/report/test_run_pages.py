@@ -263,7 +263,7 @@ def test_everything_that_scrolls_can_be_reached_by_keyboard(page: Page) -> None:
     assert all(attributes.get("aria-label") for attributes in wide)
 
 
-def test_colours_of_figures_follow_the_theme(good: Report) -> None:
+def test_colours_of_figures_follow_the_theme(good: Report, page: Page) -> None:
     text = (good.directory / "report.html").read_text(encoding="utf-8")
     used = set(re.findall(r"var\(--(\w+)\)", text)) - {"mark", "columns"}
     assert used <= set(COLOURS)
