@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.parquet as pq
 
+from joins.codes import encode
 from joins.hashing import mix
-from joins.indexes.index import Ranges, encode, make_ranges
+from joins.indexes.index import Ranges, make_ranges
 from joins.matches import ProbeResult
 from scenarios.streams import find_file
 from spark_bridge.engines import Totals

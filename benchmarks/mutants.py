@@ -22,6 +22,7 @@ from actors.hosting.invariants import InvariantError
 from actors.interval_join.emitter import Emitter
 from actors.interval_join.replica import Watermarks
 from actors.source import Source
+from actors.stream_source import END
 from netsim.connection import Acknowledgement, Receiving, Sending
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel
@@ -129,7 +130,7 @@ PROTOCOLS = {
 WATERMARKS = {
     "an emitter keeps its last partial batches": wrapped(Emitter, "_batches", _without_flush),
     "an emitter's watermark passes tuples that wait": wrapped(
-        Emitter, "_hold_back", lambda original, self, oldest, targets, least: None
+        Emitter, "_oldest", lambda original, self, replicas, routes, least: [END] * replicas
     ),
     "a replica is as far as its furthest channel": wrapped(
         Watermarks, "low", lambda original, self: max(self._channels)

@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from joins.batch import Batch, Schema
-from joins.indexes.index import column, encode, probe_columns, ranges_for, stored_columns
+from joins.codes import encode
+from joins.indexes.index import column, probe_columns, ranges_for, stored_columns
 from joins.indexes.interval_buffer import IntervalBuffer, JoinedPairs, Reach
 from joins.indexes.key_groups import group_by_key
 from joins.queries.query import JoinQuery, JoinSides

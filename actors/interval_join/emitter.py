@@ -321,38 +321,43 @@ class Emitter(Actor):
 
     def _batches(
         self, share: SourceShare, replicas: int, *, flush: bool
-    ) -> tuple[list[_Batch], Sequence[int]]:
+    ) -> tuple[list[_Batch], list[int]]:
         """Return what is ready to leave, and per replica the oldest tuple that still waits."""
         rows, since, groups = self._by_group(share.data)
-        oldest = [END] * replicas
-        ready: list[_Batch] = []
-        left = [np.empty(0, np.int64)]
         begins = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]])[: len(groups)])
-        sizes = np.diff(np.append(begins, len(groups)))
+        sizes = np.diff(begins, append=len(groups))
+        full = sizes - sizes % self._batch_rows
         due = since[begins] + self._linger_turns <= self._turn
+        ends = begins + (sizes if flush else np.where(due, sizes, full))
+        waits = np.arange(len(groups)) >= np.repeat(ends, sizes)
+        least = np.minimum.reduceat(np.where(waits, rows.batch.ts, END), begins).tolist()
         routes = self._distribution.routes(groups[begins])
-        for begin, size, is_due, route in zip(begins, sizes, due, routes, strict=True):
-            end = begin + (size if is_due or flush else size - size % self._batch_rows)
-            left.append(np.arange(end, begin + size))
-            least = int(rows.batch.ts[end : begin + size].min(initial=END))
+        ready: list[_Batch] = []
+        for begin, end, oldest, route in zip(
+            begins.tolist(), ends.tolist(), least, routes, strict=True
+        ):
             for start in range(begin, end, self._batch_rows):
                 stop = min(start + self._batch_rows, end)
                 key_watermark = None
                 if self._distribution.one_key:
-                    key_watermark = NO_WATERMARK if stop < end else min(share.watermark, least)
+                    key_watermark = NO_WATERMARK if stop < end else min(share.watermark, oldest)
                 ready.append(_Batch(route, rows.slice(start, stop), key_watermark))
-            self._hold_back(oldest, route.targets, least)
-        rest = np.concatenate(left)
+        rest = np.flatnonzero(waits)
         self._waiting, self._waiting_since = rows.take(rest), since[rest]
-        return ready, oldest
+        return ready, self._oldest(replicas, routes, least)
 
-    def _hold_back(self, oldest: list[int], targets: tuple[int, ...], least: int) -> None:
-        """Limit the watermarks of *targets* to *least*.
+    def _oldest(self, replicas: int, routes: Sequence[Route], least: list[int]) -> list[int]:
+        """Return per replica the oldest tuple that waits for it, of the *least* of every route.
 
         Where keys are split, replicas must agree on what is late, so all get the same watermark.
         """
-        for replica in range(len(oldest)) if self._distribution.one_key else targets:
-            oldest[replica] = min(oldest[replica], least)
+        if self._distribution.one_key:
+            return [min(least, default=END)] * replicas
+        oldest = [END] * replicas
+        for route, time in zip(routes, least, strict=True):
+            for replica in route.targets:
+                oldest[replica] = min(oldest[replica], time)
+        return oldest
 
     def _by_group(self, data: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return all tuples here, since which turn each is, and its group; in the groups' order."""

@@ -16,10 +16,10 @@ from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
 from actors.source import Probes
 from joins.batch import Batch, Schema
+from joins.codes import encode
 from joins.event_time import Candidates, Paired, select_pairs
 from joins.indexes.index import (
     Ranges,
-    encode,
     probe_columns,
     ranges_for,
     stored_codes,

@@ -35,7 +35,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST, LEAST, NONE, Sought
+from joins.codes import GREATEST, LEAST
+from joins.indexes.index import NONE, Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import compare_and_swap, fetch_add, load, move_entries, store
 from joins.machine.memory import LINE, aligned, record

@@ -1,10 +1,8 @@
 """What every index over a stream's tuples can do, and the columns and probes that it takes.
 
 A stored tuple is known to an index by its *position* in its stream (int64) and by a *code* per
-predicate: an int64 that orders as the value does, so that one kernel serves every dtype. An integer
-is its own code. A float's code is its place in the order of all floats: both zeros are 0, and NaN
-lies beyond the infinities, where no range reaches it. Values become codes where they enter an
-index: `stored_codes` encodes what is stored, and `ranges_for` what is looked for.
+predicate (`joins.codes`). Values become codes where they enter an index: `stored_codes` encodes
+what is stored, and `ranges_for` finds the codes that are looked for.
 
 A probe has a closed range of codes per predicate, and sees the stored positions of its window.
 `Ranges` is a batch of them, and `in_range` tests one stored code. What a probe returns is
@@ -23,17 +21,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from joins.batch import Batch, Rows
+from joins.codes import GREATEST, LEAST, encode
 from joins.machine.compiling import inlined, kernel
 from joins.matches import ProbeResult
 from joins.queries.conditions import Condition
 from joins.state import State
 from joins.work import Work
 
-LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-"""The ends of int64: no code is beyond them, and no position."""
 NONE = -1
 """In place of a node, a row or a place, where there is none."""
-_WITHOUT_SIGN, _SIGN_BIT = np.int64(GREATEST), np.int64(63)
 
 
 def at_least_one(**counts: int | None) -> None:
@@ -60,29 +56,6 @@ def column(values: Any, dtype: Any, what: str, length: int | None = None) -> np.
         raise ValueError(f"{what}: shape is {array.shape}, expected {expected}")
     # np.require takes ten microseconds to find that there is nothing to do.
     return array if array.flags.carray else np.require(array, requirements=["C", "W"])
-
-
-def encode(values: np.ndarray) -> np.ndarray:
-    """Return the code of each value (int64 or float64)."""
-    if values.dtype == np.int64:
-        return values
-    # Negative floats have the sign bit set and grow in bits as they fall in value: such a code is
-    # the bits without the sign, negated.
-    bits = values.view(np.int64)
-    signs = bits >> _SIGN_BIT
-    codes: np.ndarray = signs & _WITHOUT_SIGN
-    codes ^= bits
-    codes -= signs
-    return codes
-
-
-def decode(codes: np.ndarray, dtype: str) -> np.ndarray:
-    """Return the values of *codes*; zero is positive."""
-    if dtype == "int64":
-        return codes
-    magnitude = np.abs(codes).view(np.float64)
-    values: np.ndarray = np.where(codes >= 0, magnitude, -magnitude)
-    return values
 
 
 class Ranges(NamedTuple):
@@ -159,8 +132,8 @@ def ranges_for(
     """
     ends = [one.bounds(values) for one, values in zip(conditions, columns, strict=True)]
     return make_ranges(
-        [encode(least) for least, _ in ends],
-        [encode(most) for _, most in ends],
+        [low for low, _ in ends],
+        [high for _, high in ends],
         negated=[condition.negated for condition in conditions],
         start=start,
         stop=stop,

@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.codes import GREATEST, LEAST
 from joins.hashing import splitmix64
-from joins.indexes.index import GREATEST, LEAST, Ranges, in_range
+from joins.indexes.index import Ranges, in_range
 from joins.indexes.key_groups import KeyGroups
 from joins.indexes.range_search import gallop
 from joins.machine.compiling import inlined, kernel

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.codes import LEAST
 from joins.hashing import splitmix64
-from joins.indexes.index import LEAST
 from joins.machine.compiling import kernel
 from joins.machine.lanes import LOOKAHEAD
 

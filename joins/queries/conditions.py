@@ -22,10 +22,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from joins.codes import ENDS, GREATEST, LEAST, code_of, encode, float_of
 from joins.machine.compiling import allocating, part_of
 from joins.state import storable
-
-_INT64 = np.iinfo(np.int64)
 
 
 @storable
@@ -109,27 +108,24 @@ class Comparison:
         return f"{left} {self.spelt} {right}"
 
     def bounds(self, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each right value the least and the greatest left value of its range.
+        """Return for each right value the codes of the least and the greatest left value in range.
 
         In an empty range the least is greater than the greatest. NaNs may have any range.
         """
         inside = frozenset({0}) if self.negated else self.signs
-        whole = right.dtype == np.int64
-        least, most = (_INT64.min, _INT64.max) if whole else (-np.inf, np.inf)
-        low = high = right
-        with np.errstate(over="ignore"):  # beyond the last float is infinity: an open end
-            if -1 in inside:
-                low = np.full_like(right, least)
-            elif 0 not in inside:
-                low = right + 1 if whole else np.nextafter(right, most)
-            if 1 in inside:
-                high = np.full_like(right, most)
-            elif 0 not in inside:
-                high = right - 1 if whole else np.nextafter(right, least)
-        if 0 not in inside:
-            # Nothing is below the least value or above the greatest, where the ends wrap round
-            # (integers) or are the value itself (infinities).
-            none = right == (least if -1 in inside else most)
+        codes, (least, most) = encode(right), ENDS[right.dtype.name]
+        low = high = codes
+        if -1 in inside:
+            low = np.full_like(codes, least)
+        elif 0 not in inside:
+            low = codes + 1
+        if 1 in inside:
+            high = np.full_like(codes, most)
+        elif 0 not in inside:
+            high = codes - 1
+        if 0 not in inside and right.dtype == np.int64:
+            # Nothing is below the least integer or above the greatest, where codes wrap round.
+            none = codes == (least if -1 in inside else most)
             if none.any():
                 low, high = np.where(none, 1, low), np.where(none, 0, high)
         return low, high
@@ -213,19 +209,19 @@ class Band:
         return f"ABS({left} - {right}) {self.symbol} {self.width}"
 
     def bounds(self, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the range of left values for each right value, as `Comparison.bounds` does."""
+        """Return the codes of each right value's range, as `Comparison.bounds` does."""
         if right.dtype == np.int64:
             # As unsigned, the room to either end of int64 fits, and so does any reach within it.
             unsigned = right.astype(np.uint64)
-            below = unsigned - np.int64(_INT64.min).astype(np.uint64)
-            above = np.uint64(_INT64.max) - unsigned
+            below = unsigned - np.int64(LEAST).astype(np.uint64)
+            above = np.uint64(GREATEST) - unsigned
             step = np.uint64(min(self.reach, 2**64 - 1))
-            least = np.where(step > below, _INT64.min, (unsigned - step).astype(np.int64))
-            most = np.where(step > above, _INT64.max, (unsigned + step).astype(np.int64))
-            return least, most
-        least, most = np.empty_like(right), np.empty_like(right)
-        _float_band(right, float(self.width), least, most, strict=self.symbol == "<")
-        return least, most
+            low = np.where(step > below, LEAST, (unsigned - step).astype(np.int64))
+            high = np.where(step > above, GREATEST, (unsigned + step).astype(np.int64))
+            return low, high
+        low, high = np.empty(len(right), np.int64), np.empty(len(right), np.int64)
+        _float_band(right, float(self.width), low, high, strict=self.symbol == "<")
+        return low, high
 
     def holds(self, left: Any, right: Any, *, whole: bool) -> Any:
         """Evaluate it as `Comparison.holds` does."""
@@ -249,7 +245,7 @@ class Band:
             width = f"CAST('{float(self.width)!r}' AS DOUBLE)"
             return f"ABS({left} - {right}) {self.symbol} {width}"
         wide = "CAST({} AS DECIMAL(38, 0))".format
-        reach, least, most = (wide(repr(str(n))) for n in (self.reach, _INT64.min, _INT64.max))
+        reach, least, most = (wide(repr(str(n))) for n in (self.reach, LEAST, GREATEST))
         low = f"CAST(GREATEST({wide(right)} - {reach}, {least}) AS BIGINT)"
         high = f"CAST(LEAST({wide(right)} + {reach}, {most}) AS BIGINT)"
         return f"{left} BETWEEN {low} AND {high}"
@@ -294,17 +290,17 @@ class Condition:
         )
 
     def bounds(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each probe value the least and the greatest stored value that satisfy it.
+        """Return per probe value the codes of the least and greatest stored value satisfying it.
 
         Both ends are included; where nothing satisfies it, the first is greater than the second.
         """
         values = values.astype(self.dtype, copy=False)
-        least, most = self.operator.bounds(values)
+        low, high = self.operator.bounds(values)
         if self.dtype == "float64":
             nan = np.isnan(values)
             if nan.any():  # as an end it would leave the range open: indexes search for ends
-                least, most = np.where(nan, np.inf, least), np.where(nan, -np.inf, most)
-        return least, most
+                low, high = np.where(nan, GREATEST, low), np.where(nan, LEAST, high)
+        return low, high
 
     def holds(self, probe: np.ndarray, stored: np.ndarray) -> np.ndarray:
         """Evaluate the predicate pair by pair; the two arrays broadcast."""
@@ -315,50 +311,35 @@ class Condition:
 
 @allocating
 def _float_band(
-    values: np.ndarray, width: float, least: np.ndarray, most: np.ndarray, strict: bool
+    values: np.ndarray, width: float, low: np.ndarray, high: np.ndarray, strict: bool
 ) -> None:
-    """Find the ends of ``fl(|x - v|) < width`` (or ``<=``) around each value v."""
+    """Find the codes of the ends of ``fl(|x - v|) < width`` (or ``<=``) around each value v."""
     for i in range(len(values)):
         # A decimal above 0 that rounds to it; an infinity is near nothing, itself included.
         if (width == 0.0 and strict) or not math.isfinite(values[i]):
-            least[i], most[i] = 1.0, 0.0
+            low[i], high[i] = 1, 0
         else:
-            most[i] = _greatest_near(values[i], width, strict=strict)
-            least[i] = 0.0 - _greatest_near(-values[i], width, strict=strict)
+            low[i] = -_greatest_near(-values[i], width, strict=strict)
+            high[i] = _greatest_near(values[i], width, strict=strict)
 
 
 @part_of
-def _greatest_near(value: float, width: float, strict: bool) -> float:
-    """Return the greatest x with ``fl(x - value) < width``, by bisection over the floats."""
+def _greatest_near(value: float, width: float, strict: bool) -> int:
+    """Return the code of the greatest x with ``fl(x - value) < width``, by bisection of codes."""
     # x = value always satisfies it. Four widths away nothing does, unless that rounds to the value
     # itself; its neighbour is then too far already.
-    inside, outside = _place(value), max(_place(value) + 1, _place(value + 4.0 * width))
+    inside, outside = code_of(value), max(code_of(value) + 1, code_of(value + 4.0 * width))
     while inside + 1 < outside:
         middle = _between(inside, outside)
-        distance = _float_at(middle) - value
+        distance = float_of(middle) - value
         if distance < width or (not strict and distance == width):
             inside = middle
         else:
             outside = middle
-    return _float_at(inside)
+    return inside
 
 
 @part_of
 def _between(a: int, b: int) -> int:
     """Return the middle of two numbers whose sum may not fit."""
     return (a >> 1) + (b >> 1) + (a & b & 1)
-
-
-@part_of
-def _place(value: float) -> int:
-    """Return the float's number in their order; both zeros are 0."""
-    bits = np.float64(value).view(np.int64)
-    return int(bits if bits >= 0 else -(bits & np.int64(0x7FFFFFFFFFFFFFFF)))
-
-
-@part_of
-def _float_at(place: int) -> float:
-    """Return the float with this number."""
-    if place >= 0:
-        return np.int64(place).view(np.float64)
-    return -np.int64(-place).view(np.float64)

@@ -14,8 +14,8 @@ from math import log
 
 import numpy as np
 
+from joins.codes import encode
 from joins.hashing import mix, mix_rows
-from joins.indexes.index import encode
 from joins.state import storable
 
 BITS_PER_VALUE = 16

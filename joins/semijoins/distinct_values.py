@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from joins.codes import encode
 from joins.hashing import splitmix64
-from joins.indexes.index import encode
 from joins.machine.compiling import inlined, kernel
 from joins.state import Stateful, storable
 

@@ -16,8 +16,8 @@ import numpy as np
 from annotated_types import Interval
 
 from joins.batch import Batch
+from joins.codes import encode
 from joins.hashing import mix
-from joins.indexes.index import encode
 from joins.state import storable
 
 _FRACTION_BITS = 53

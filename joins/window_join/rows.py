@@ -13,7 +13,8 @@ import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Schema
-from joins.indexes.index import GREATEST, LEAST, column, encode, stored_codes
+from joins.codes import GREATEST, LEAST
+from joins.indexes.index import column, stored_codes
 from joins.machine.compiling import inlined
 from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import WindowBounds
@@ -137,7 +138,7 @@ class RowMaker(Stateful):
             if self.indexed is None:
                 low, high = np.full(len(part), LEAST), np.full(len(part), GREATEST)
             else:  # without the checks of `ranges_for`, which cost more than a small batch
-                low, high = map(encode, probing.bounds(part.fields[probing.probe_field]))
+                low, high = probing.bounds(part.fields[probing.probe_field])
             (key,) = stored_codes([storing], [part.fields[storing.stored_field]])
             side = np.full(len(part), stream)
             columns.append((side, part.id, key, low, high, start, stop))

@@ -17,8 +17,8 @@ from typing import Literal
 import numpy as np
 
 from actors.hosting.inline import Clock
+from joins.codes import encode
 from joins.hashing import mix
-from joins.indexes.index import encode
 from joins.matches import ProbeResult
 from joins.window_join.rows import KernelRows, make_rows
 from joins.window_join.window_join import WindowJoin

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from joins.codes import encode
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.index import encode, make_ranges
+from joins.indexes.index import make_ranges
 from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, SHARED_MERGE_RATIO, PimTree
 from joins.matches import ProbeResult
 from joins.window_join.registry import Making

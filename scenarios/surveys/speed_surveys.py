@@ -31,9 +31,10 @@ from typing import Any
 
 import numpy as np
 
+from joins.codes import encode
 from joins.hashing import mix
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.index import Ranges, encode, make_ranges
+from joins.indexes.index import Ranges, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape, probe_subwindows
 from joins.indexes.structures import SEGMENTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from joins.indexes.index import encode
+from joins.codes import encode
 
 LEAST, GREATEST = (int(bound) for bound in (np.iinfo(np.int64).min, np.iinfo(np.int64).max))
 

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST, NONE, Sought
+from joins.codes import GREATEST
+from joins.indexes.index import NONE, Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry
 from joins.machine.lanes import LANES, lanes_less

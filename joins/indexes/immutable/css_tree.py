@@ -42,6 +42,7 @@ from joins.bit_array import (
     read_matches,
     words_for,
 )
+from joins.codes import GREATEST
 from joins.hashing import splitmix64
 from joins.indexes.immutable.segment import (
     ImmutableSegment,
@@ -49,7 +50,7 @@ from joins.indexes.immutable.segment import (
     satisfying,
     stretch_of,
 )
-from joins.indexes.index import GREATEST, window_in
+from joins.indexes.index import window_in
 from joins.indexes.range_search import Brackets
 from joins.machine.compiling import inlined, kernel
 from joins.machine.memory import aligned

@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.codes import GREATEST
 from joins.hashing import splitmix64
-from joins.indexes.index import GREATEST, Ranges
+from joins.indexes.index import Ranges
 from joins.indexes.panjoin.lookup import BLOCK, Lookup, match_places, sees_nothing
 from joins.indexes.sorted_array import (
     AT_ONCE,

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST, LEAST, NONE, decode, encode
+from joins.codes import GREATEST, LEAST, decode, encode
+from joins.indexes.index import NONE
 from joins.indexes.panjoin.lookup import (
     BLOCK,
     Lookup,

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST, NONE
+from joins.codes import GREATEST
+from joins.indexes.index import NONE
 from joins.indexes.panjoin.lookup import BLOCK, Lookup
 from joins.indexes.panjoin.rap_table import (
     Llat,

@@ -11,7 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from joins.indexes.index import LEAST, NONE
+from joins.codes import LEAST
+from joins.indexes.index import NONE
 from joins.indexes.pim_tree.forest import active_tree, nodes_room, run_slot, tree_width
 from joins.indexes.pim_tree.forest_index import WIDTH, ForestIndex, merge_runs
 from joins.indexes.pim_tree.mutable_tree import clear_tree

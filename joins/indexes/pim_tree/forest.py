@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST
+from joins.codes import GREATEST
 from joins.machine.compiling import inlined
 from joins.machine.memory import LINE, aligned, own_lines, record
 from joins.state import storable

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.index import GREATEST, LEAST
+from joins.codes import GREATEST, LEAST
 from joins.indexes.pim_tree.forest import Forest
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import leading_zeros

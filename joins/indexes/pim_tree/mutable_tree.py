@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST, NONE
+from joins.codes import GREATEST
+from joins.indexes.index import NONE
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,

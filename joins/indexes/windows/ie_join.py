@@ -28,8 +28,9 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.bit_array import FIRST_BIT, bits_between, words_for
+from joins.codes import GREATEST
 from joins.indexes.immutable.order_arrays import offset, permutation
-from joins.indexes.index import GREATEST, Ranges, in_range
+from joins.indexes.index import Ranges, in_range
 from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.indexes.index import GREATEST
+from joins.codes import GREATEST
 from joins.indexes.sorted_array import SortedRun, merge
 from joins.machine.compiling import inlined, kernel, part_of
 from joins.machine.lanes import LANES, choose_lanes, load_lanes, merge_lanes, store_lanes

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from joins.indexes.index import decode, encode, make_ranges, ranges_for, stored_codes
+from joins.codes import decode, encode
+from joins.indexes.index import make_ranges, ranges_for, stored_codes
 from joins.queries.conditions import COMPARISONS, Band, Condition, Operator
 
 VALUES = st.floats(allow_nan=False) | st.integers(-3, 3).map(float)

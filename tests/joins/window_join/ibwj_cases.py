@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from benchmarks.pim_tree import make_work
+from joins.codes import encode
 from joins.hashing import mix, splitmix64
-from joins.indexes.index import encode
 from joins.machine.instructions import offer_core
 from joins.machine.memory import own_lines
 from joins.machine.steps import implements

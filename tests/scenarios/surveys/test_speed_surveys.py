@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from joins.codes import decode
 from joins.indexes.immutable.po_join import PoJoinSegment
-from joins.indexes.index import decode
 from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.structures import SEGMENTS
 from joins.window_join.registry import INDEXES, IndexName, Making

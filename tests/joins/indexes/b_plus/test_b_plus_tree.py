@@ -17,10 +17,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from joins.codes import encode
 from joins.hashing import mix
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.b_plus.nodes import FIRST_LEAF
-from joins.indexes.index import NONE, encode, make_ranges
+from joins.indexes.index import NONE, make_ranges
 from tests.joins.codes import GREATEST, LEAST, codes
 
 KEYS = codes

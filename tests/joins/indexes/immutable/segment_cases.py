@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from joins.codes import encode
 from joins.hashing import mix
-from joins.indexes.index import encode
 
 INT = np.iinfo(np.int64)
 ENDS = {"int64": (INT.min, INT.max), "float64": (-np.inf, np.inf)}

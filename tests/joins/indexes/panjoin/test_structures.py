@@ -17,7 +17,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from joins.indexes.index import encode, make_ranges
+from joins.codes import encode
+from joins.indexes.index import make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape, probe_subwindows
 from joins.indexes.panjoin.wib_tree import WibTree

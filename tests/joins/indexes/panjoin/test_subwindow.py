@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.indexes.index import encode, make_ranges
+from joins.codes import encode
+from joins.indexes.index import make_ranges
 from joins.indexes.panjoin.lookup import BLOCK
 from joins.indexes.panjoin.subwindow import OutOfOrderSubwindow, SubwindowShape, in_threads
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from joins.indexes.index import encode
+from joins.codes import encode
 from joins.indexes.pim_tree import mutable_tree
 from joins.indexes.pim_tree.forest import active_tree, run_slot
 from joins.indexes.pim_tree.pim_tree import PimTree

@@ -14,8 +14,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from joins.codes import encode
 from joins.hashing import mix
-from joins.indexes.index import NONE, encode, make_ranges
+from joins.indexes.index import NONE, make_ranges
 from joins.indexes.pim_tree.b_chain import Chain
 from joins.indexes.pim_tree.forest import (
     HEIGHT,

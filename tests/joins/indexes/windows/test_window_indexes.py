@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins import matches
+from joins.codes import encode
 from joins.hashing import mix, partition
-from joins.indexes.index import encode, make_ranges
+from joins.indexes.index import make_ranges
 from joins.indexes.structures import WINDOW_INDEXES
 from joins.indexes.windows import window_tree
 from joins.indexes.windows.chain_index import ChainIndex
