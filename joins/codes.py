@@ -55,7 +55,7 @@ def float_of(code: int) -> float:
 
 
 ENDS = {
-    "int64": (LEAST, GREATEST),
-    "float64": tuple(encode(np.array([-np.inf, np.inf])).tolist()),
+    "i": (LEAST, GREATEST),
+    "f": tuple(encode(np.array([-np.inf, np.inf])).tolist()),
 }
-"""Per dtype the codes of its least and its greatest value."""
+"""Per kind of dtype the codes of its least and its greatest value."""

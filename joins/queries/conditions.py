@@ -113,7 +113,7 @@ class Comparison:
         In an empty range the least is greater than the greatest. NaNs may have any range.
         """
         inside = frozenset({0}) if self.negated else self.signs
-        codes, (least, most) = encode(right), ENDS[right.dtype.name]
+        codes, (least, most) = encode(right), ENDS[right.dtype.kind]
         low = high = codes
         if -1 in inside:
             low = np.full_like(codes, least)
