@@ -25,6 +25,9 @@ QUICK_BYTES = 64 << 20  # below this the JVM lives too briefly for its better co
 STAGES = ("look", "start", "read", "judge", "write", "check", "done")
 """The stages that `prepare` reports of each stream, in this order; in ``start``, Spark starts."""
 
+_READING = 2
+"""Version of how values are read; a stream that was read in another way is prepared anew."""
+
 DICTIONARIES = "+codes"  # not a valid name of a stream
 
 Progress = Callable[[str, int, int], None]
@@ -107,7 +110,7 @@ def prepare(
         missing[0].report("start")
         for task in missing:
             # What is wrong with these is reported before Spark starts.
-            task.layout, task.expressions  # noqa: B018
+            task.layout, task.expressions, task.records_span_lines  # noqa: B018
         size_bytes = sum(file.size_bytes for task in missing for file in task.files)
         on_spark()
         # A task that fails does so on data, and would again: no second attempt.
@@ -173,6 +176,7 @@ def _fingerprint(
 ) -> str:
     inputs = {
         "format": FORMAT,
+        "reading": _READING,
         "files": _contents(files),
         "options": source.options(),
         "segment_rows": segment_rows,

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from joins.errors import DataError, suggest
 from spark_bridge.pipeline.expressions import Expression, check_expression
+from spark_bridge.pipeline.quotes import records_span_lines
 
 ROWS = "rows"
 """As an event time or an arrival: the order of the rows in the files."""
@@ -312,7 +313,14 @@ def _header(path: Path, delimiter: str) -> list[str]:
         raise DataError(f"{path} is not UTF-8 text (byte {error.start} of line 1)") from error
     if not text.strip():
         raise DataError(f"{path} begins with an empty line where the header should be")
-    cells = [cell.strip() for cell in next(csv.reader(io.StringIO(text), delimiter=delimiter))]
+    try:
+        cells = next(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        raise DataError(
+            f"{path}, line 1: the header is not CSV ({error}); a column's name is on one line, and "
+            "a quote in it is doubled"
+        ) from error
+    cells = [cell.strip() for cell in cells]
     other = next((sign for sign in ";\t|" if sign in text), None)
     if len(cells) == 1 and other is not None:
         raise DataError(
@@ -452,6 +460,17 @@ class Task:
     def layout(self) -> ColumnLayout:
         """The columns of the stream (see `lay_out`)."""
         return lay_out(self.source, list(self.files[0].columns))
+
+    @cached_property
+    def records_span_lines(self) -> list[bool]:
+        """Whether each file is CSV and has a quoted text with a line break in it.
+
+        Raise :exc:`DataError` for one with a quote that is not closed (see `quotes`).
+        """
+        separator = self.source.separator
+        return [
+            file.format == "csv" and records_span_lines(file.path, separator) for file in self.files
+        ]
 
     @cached_property
     def expressions(self) -> dict[str, Expression]:

@@ -1,8 +1,8 @@
 """Raw files as typed Spark rows, each with the place that it came from.
 
-Every row has its file's number and its 1-based data row in that file (blank lines are no rows). A
-quoted line break inside a CSV field is not understood: records are lines, so that several tasks can
-read one file. CSV columns are text at first; their types are inferred from all values.
+Every row has its file's number and its 1-based data row in that file (blank lines are no rows).
+Several tasks read one CSV file, cut between lines, unless a quoted text in it has line breaks. CSV
+columns are text at first; their types are inferred from all values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from joins.errors import DataError
 from spark_bridge.engines import one_line
-from spark_bridge.pipeline.source import ROWS, RawFile, RawSource, Task
+from spark_bridge.pipeline.source import ROWS, RawSource, Task
 from spark_bridge.pipeline.values import MOMENTS, TYPE_COUNTERS, as_type, infer, type_counters
 from spark_bridge.sql.statement import sql_name
 
@@ -137,7 +137,7 @@ def typed_rows(spark: SparkSession, task: Task, folder: Path) -> Typed:
     Raise :exc:`DataError` if no column can serve as event time.
     """
     source, files, layout = task.source, task.files, task.layout
-    raw = _read(spark, files, source.separator, folder)
+    raw = _read(spark, task, folder)
     names = list(files[0].columns)
     timed = task.expressions["time"].columns if "time" in task.expressions else frozenset()
     timed |= {source.arrival} if source.arrival in names else set()
@@ -170,24 +170,26 @@ def _used(task: Task, timed: frozenset[str]) -> list[str]:
     return [name for name in names if name in used]
 
 
-def _read(spark: SparkSession, files: list[RawFile], delimiter: str, folder: Path) -> DataFrame:
-    """Return the rows of *files* in a frame with the hidden columns FILE, ROW and TEXT.
+def _read(spark: SparkSession, task: Task, folder: Path) -> DataFrame:
+    """Return the rows of *task*'s files in a frame with the hidden columns FILE, ROW and TEXT.
 
     *folder* (existing, empty, absolute) receives links to the files, so that Spark sees names
     without patterns, dots or escapes, whose digits are the file's number. In CSV, ROW counts within
     a block of the file until `_number_rows` completes it.
     """
-    groups: dict[tuple[tuple[str, pa.DataType], ...], list[str]] = defaultdict(list)
-    for number, file in enumerate(files):
+    files = task.files
+    groups: dict[tuple[bool, tuple[tuple[str, pa.DataType], ...]], list[str]] = defaultdict(list)
+    for number, (file, spanning) in enumerate(zip(files, task.records_span_lines, strict=True)):
         link = folder / f"{number:06d}{file.suffix}"
         link.symlink_to(file.path)
-        groups[tuple(file.columns.items())].append(str(link))
+        groups[spanning, tuple(file.columns.items())].append(str(link))
     order = [quoted(name) for name in files[0].columns]
     frames = []
-    for columns, paths in groups.items():
+    for (spanning, columns), paths in groups.items():
         types = dict(columns)
         if files[0].format == "csv":
-            frames.append(_csv(spark, paths, list(types), delimiter, order))
+            separator = task.source.separator
+            frames.append(_csv(spark, paths, list(types), separator, order, spanning=spanning))
         else:
             frames.append(_parquet(spark, paths, types, order))
     return reduce(DataFrame.unionByName, frames)
@@ -206,13 +208,20 @@ def _file_number(paths: list[str]) -> Column:
 
 
 def _csv(
-    spark: SparkSession, paths: list[str], names: list[str], delimiter: str, order: list[Column]
+    spark: SparkSession,
+    paths: list[str],
+    names: list[str],
+    separator: str,
+    order: list[Column],
+    *,
+    spanning: bool,
 ) -> DataFrame:
     fields = [StructField(name, StringType()) for name in [*names, TEXT]]
     frame = (
         spark.read.schema(StructType(fields))
         .option("header", True)
-        .option("sep", delimiter)
+        .option("sep", separator)
+        .option("multiLine", spanning)
         .option("escape", '"')  # quotes are doubled, as in the CSV standard
         .option("mode", "PERMISSIVE")
         .option("columnNameOfCorruptRecord", TEXT)

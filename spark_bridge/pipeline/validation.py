@@ -46,8 +46,6 @@ _WHERE = "__joinsim_where"
 _INVALID = " is not valid"
 _MALFORMED = f"{TEXT} is not null"
 _MALFORMED_KIND = "row: malformed, its columns do not match the header"
-_ODD_QUOTES = f"(length({TEXT}) - length(replace({TEXT}, '\"', ''))) % 2 = 1"
-_CUT_KIND = "row: a line break inside quotes, which is not understood: a record is one line"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +103,7 @@ def _selected(task: Task, frame: DataFrame) -> DataFrame:
 
 
 def _with_reasons(frame: DataFrame, checked: dict[str, tuple[str, Checked]]) -> DataFrame:
-    kinds = [
-        f"case when {_ODD_QUOTES} then '{_CUT_KIND}' when {_MALFORMED} then '{_MALFORMED_KIND}' end"
-    ]
+    kinds = [f"case when {_MALFORMED} then '{_MALFORMED_KIND}' end"]
     reasons = list(kinds)
     for name, (shown, one) in checked.items():
         kinds.append(_case(shown, name, one.problems))

@@ -5,10 +5,16 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from joins.errors import DataError
+from spark_bridge.pipeline import quotes
 from tests.spark_bridge.helpers import prepare_one, rejects, tuples, write_csv
 
 DIRTY = '''\ufefftime,dist,fare,note,zip
@@ -171,11 +177,47 @@ def test_bytes_that_are_not_utf8_make_no_texts_equal(spark: Any, tmp_path: Path)
     assert stream.rows == 1, "a note that nobody joins on may be what it is"
 
 
-def test_a_line_break_inside_quotes_is_named(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_text_with_line_breaks_is_read_whole(spark: Any, tmp_path: Path, line_end: str) -> None:
+    """Of its lines, the second would be a row of its own, and the first and the last cut texts."""
+    files = [tmp_path / "notes.csv", tmp_path / "plain.csv"]
+    rows = ["ts,dist,note", '1,1,"a, ""b"""', '2,2,"two\n9,9,lines\n"', "3,3,d", "4,4", '5,5,5"']
+    files[0].write_bytes(line_end.join([*rows, ""]).encode("utf-8-sig"))
+    files[1].write_text('ts,dist,note\n6,6,"Bob" Smith\n')
+    stream = prepare_one(
+        tmp_path / "out", spark, paths=files, fields=["note"], codes={"note": "note"}
+    )
+    assert tuples(stream)["ts"].to_pylist() == [1, 2, 3, 5, 6]
+    codes = pq.read_table(stream.path.parent / "codes-note.parquet")["value"]
+    texts = [codes[code].as_py() for code in tuples(stream)["note"].to_pylist()]
+    assert texts == ['a, "b"', "two\n9,9,lines\n", "d", '5"', '"Bob" Smith']
+    assert rejects(stream) == {4: "row: malformed, its columns do not match the header"}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ['2,2,"two\n3,3,c\n4,4,"four"\n', '2,"two\n3,3,c\n', '2,2,"two', '2,2,"two""\n3,3,c\n'],
+)
+def test_a_quote_that_is_not_closed_is_named(tmp_path: Path, rows: str) -> None:
+    """Read as the standard has it, the rows to the next quote would be one text."""
     file = tmp_path / "notes.csv"
-    file.write_text('ts,dist,note\n1,1,"a, ""b"""\n2,"two\nlines",c\n3,3,d\n4,4\n')
-    stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=["dist"])
-    cut = "row: a line break inside quotes, which is not understood: a record is one line"
-    malformed = "row: malformed, its columns do not match the header"
-    assert rejects(stream) == {2: cut, 3: cut, 5: malformed}
-    assert stream.rows == 2
+    file.write_text('ts,dist,note\n1,1,"a\nb"\n' + rows)
+    with pytest.raises(DataError, match=r"notes.csv, line 4: a quote that begins a column there"):
+        prepare_one(tmp_path / "out", None, paths=[file], fields=["dist"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.text('a,"\n\r', max_size=5), min_size=2, max_size=2), max_size=9),
+    last=st.sampled_from(["", "\n"]),
+    chunk_bytes=st.integers(1, 40),
+)
+def test_line_breaks_are_found_as_they_were_written(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], last: str, chunk_bytes: int
+) -> None:
+    file = write_csv(tmp_path_factory.mktemp("quotes") / "raw.csv", ["a", "b"], rows)
+    file.write_bytes(file.read_bytes().removesuffix(b"\r\n") + last.encode())
+    with patch.object(quotes, "_CHUNK_BYTES", chunk_bytes):
+        assert quotes.records_span_lines(file, ",") == any(
+            set("\r\n") & set(text) for row in rows for text in row
+        )

@@ -64,6 +64,14 @@ FILES = {
     "header and blank lines": (written("x.csv", b"ts,fare\n\n \n"), "has a header but no rows"),
     "no rows": (no_rows, "has no rows"),
     "no header": (written("x.csv", b"1,2.5\n3,4\n"), "has no header: its first line is '1,2.5'"),
+    "header of two lines": (
+        written("x.csv", b'ts,"fa\nre"\n1,2\n'),
+        "x.csv, line 1: the header is not CSV",
+    ),
+    "open quote": (
+        written("x.csv", b'ts,fare\n1,2\n2,"3\n3,4\n'),
+        "x.csv, line 3: a quote that begins a column there is not closed",
+    ),
     "other delimiter": (
         written("x.csv", b"a;b\n1;2\n"),
         "one column, and ';' in its name: columns are to be separated by commas",
