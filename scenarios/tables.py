@@ -54,6 +54,7 @@ _REASONS = {
     "no time": "is not a timestamp",
     "years": "is outside of the years 1677 to 2262",
     "int64": "overflows int64",
+    "fraction": "is not a whole number of nanoseconds",
 }
 
 
@@ -356,13 +357,17 @@ class _Unordered:
         return self._times(self.time, "event time")
 
     def _times(self, name: str, what: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        values, invalid = self._number(name)
-        if values.dtype != np.int64 or pa.types.is_boolean(self.table[name].type):
+        kind = self.table[name].type
+        if pa.types.is_boolean(kind):
             raise DataError(
-                f"stream {self.name!r}: the {what} {name!r} is of type {self.table[name].type}; "
+                f"stream {self.name!r}: the {what} {name!r} is of type {kind}; "
                 "give timestamps, dates, texts of them or whole nanoseconds"
             )
-        return values, invalid
+        values, invalid = self._number(name)
+        if values.dtype == np.int64:
+            return values, invalid
+        whole, no_int64 = _whole_numbers(self.table[name].combine_chunks(), values)
+        return whole, invalid | no_int64
 
     def _number(self, name: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return a column as int64 or float64, and per reason which of its rows are not valid."""
@@ -517,6 +522,28 @@ def _as_int64(column: pa.Array) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     outside = beyond.to_numpy(zero_copy_only=False)
     why = "years" if is_moment else "int64"
     return values.astype(np.int64, copy=False), {why: outside} if outside.any() else {}
+
+
+def _whole_numbers(
+    column: pa.Array, floats: np.ndarray
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return floats or decimals as int64, and by reason which of them are not.
+
+    *floats* are the values of *column*; of decimals they have 15 digits. What is no number of
+    int64 has the value 0.
+    """
+    if pa.types.is_decimal(column.type):
+        floor = pc.floor(column)
+        between = pc.not_equal(column, floor).fill_null(fill_value=False)
+        values, invalid = _as_int64(floor)
+        fraction = between.to_numpy(zero_copy_only=False)
+    else:
+        finite = np.where(np.isfinite(floats), floats, 0.0)
+        outside = (finite < -(2.0**63)) | (finite >= 2.0**63)
+        values = np.where(outside, 0.0, finite).astype(np.int64)
+        invalid = {"int64": outside} if outside.any() else {}
+        fraction = finite % 1 != 0
+    return values, invalid | ({"fraction": fraction} if fraction.any() else {})
 
 
 # Texts as times: ISO 8601, as the Spark pipeline reads it in CSV files.

@@ -51,7 +51,8 @@ class RawSource:
     time
         Event time: a column's name or an expression (see `expressions`) giving a timestamp, a date,
         a day-time interval (``date_time - date_trunc('year', date_time)``) or a number of
-        nanoseconds; or ``rows``, the number of the row, from 0. By default the column ``ts``, or
+        nanoseconds, of which a row of a column must have a whole one, and that of an expression is
+        rounded; or ``rows``, the number of the row, from 0. By default the column ``ts``, or
         else the first column of timestamps.
     arrival
         The order in which tuples arrive: a column of times, or ``rows``, the order of the rows, in

@@ -22,6 +22,8 @@ from spark_bridge.pipeline.values import (
     VALUE,
     Checked,
     Problem,
+    filled,
+    fraction,
     is_null,
     nanoseconds,
     not_utf8,
@@ -150,7 +152,7 @@ def _event_time(task: Task, typed: Typed) -> Checked:
         value = f"({task.expressions['time'].sql})"
         with errors_about(f"stream {source.name!r}: the time {what}", _INVALID):
             kind = typed.frame.select(sf.expr(value)).dtypes[0][1]
-        checked = nanoseconds(value, kind)
+        checked = nanoseconds(value, kind, rounded=True)  # an expression computes
         if checked is not None:
             # The expression may be costly: it is evaluated again only where its result is null.
             null = Problem(when=f"{VALUE} is null and {value} is null", why="null")
@@ -177,9 +179,17 @@ def _arrival(source: RawSource, typed: Typed, column: str) -> Checked:
 def _column_nanoseconds(typed: Typed, column: str) -> Checked | None:
     """Return a *column* as int64 nanoseconds, None where it cannot be a time.
 
-    Digits below the microsecond, which Spark's timestamps drop, come from the raw value.
+    Digits below the microsecond, which Spark's timestamps drop, come from the raw value, and so do
+    those of a number that a double does not have.
     """
     value, kind = sql_name(column), typed.types[column]
+    if kind == "double" and column in typed.texts:
+        text = filled(typed.texts[column])
+        decimal = f"try_cast({text} as decimal(38,9))"
+        exact = nanoseconds(decimal, "decimal(38,9)")
+        assert exact is not None
+        between = [fraction(value, shown=text), fraction(decimal, shown=text)]
+        return exact.after([*_missing(typed, column), *between])
     checked = nanoseconds(value, kind)
     if checked is None:
         return None

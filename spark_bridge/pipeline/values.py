@@ -167,11 +167,11 @@ def number(value: str, kind: str) -> tuple[Checked, str] | None:
     return Checked(value=f"try_cast({value} as bigint)", problems=[overflow]), dtype
 
 
-def nanoseconds(value: str, kind: str) -> Checked | None:
+def nanoseconds(value: str, kind: str, *, rounded: bool = False) -> Checked | None:
     """Return *value* of Spark type *kind* as int64 nanoseconds, None for types that are no time.
 
-    Timestamps and dates count from 1970 in UTC, intervals from zero; numbers are nanoseconds, and
-    fractions of one are rounded. Overflow is null.
+    Timestamps and dates count from 1970 in UTC, intervals from zero; numbers are nanoseconds. A
+    fraction of one is a problem, unless it is to be *rounded*. Overflow is null.
     """
     if kind.startswith(_DAY_TIME):
         value, kind = f"({_EPOCH} + {value})", "timestamp"
@@ -183,10 +183,21 @@ def nanoseconds(value: str, kind: str) -> Checked | None:
         return Checked(value=f"cast({value} as bigint)")
     if kind not in FLOATS and not kind.startswith("decimal"):
         return None
-    # A decimal between them rounds, where a cast to an integer cuts.
-    ns = f"try_cast(try_cast({value} as decimal(27,0)) as bigint)"
-    overflow = Problem(when=f"{VALUE} is null", why="overflows int64 nanoseconds")
-    return Checked(value=ns, problems=[*_float_problems(value, kind), overflow])
+    # A cast to an integer cuts, and is exact of whole numbers; a decimal between them rounds.
+    whole = f"try_cast({value} as decimal(27,0))" if rounded or kind not in FLOATS else value
+    problems = _float_problems(value, kind)
+    if not rounded:
+        problems.append(fraction(value, shown=f"cast({value} as string)"))
+    too_large = f"{VALUE} is null"
+    if kind in FLOATS:
+        too_large += f" or {value} >= double('9223372036854775808')"  # the cast takes it for less
+    overflow = Problem(when=too_large, why="overflows int64 nanoseconds")
+    return Checked(value=f"try_cast({whole} as bigint)", problems=[*problems, overflow])
+
+
+def fraction(value: str, shown: str) -> Problem:
+    """Return the problem of a *value* (SQL), *shown* so, that is not a whole number."""
+    return Problem(when=f"{value} % 1 <> 0", why="not a whole number of nanoseconds", shown=shown)
 
 
 def _is_number(value: str) -> str:

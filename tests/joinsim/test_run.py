@@ -327,6 +327,37 @@ def test_booleans_are_no_event_times() -> None:
         js.run(EQUAL, streams)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([7.0, 1.5, float("nan"), 2.0**62, 2.0**63, -(2.0**70), -8.0]),
+        pa.array([7, 1.5, None, 2.0**62, 2.0**63, -(2.0**70), -8], pa.float32()),
+        pa.array(["7", "1.5", None, f"{2**62 + 1}.0", f"{2**63}", f"{-(2**70)}", "-8.0"]).cast(
+            pa.decimal128(25, 2)
+        ),
+    ],
+)
+def test_a_time_between_two_nanoseconds_is_rejected(column: pa.Array) -> None:
+    streams = {"R": {"ts": column, "k": [1] * 7}, "S": {"ts": [9], "k": [1]}}
+    run = js.run(EQUAL, streams, topology="nested_loop")
+    assert run.streams["R"]["ts"].to_pylist() == [-8, 7, int(column[3].as_py())]
+    (note,) = [text for text in run.finished.plan.streams[0].notes if "rejected" in text]
+    assert "ts is not a whole number of nanoseconds (1)" in note
+    assert "ts overflows int64 (2)" in note
+
+
+def test_a_timestamp_of_any_zone_is_the_moment_that_it_is() -> None:
+    """The clocks of Berlin show 2:30 twice in that night."""
+    moments = ["2026-10-25T00:30:00", "2026-10-25T01:30:00"]
+    column = pa.array(np.array(moments, "M8[ns]")).cast(pa.timestamp("ns", "Europe/Berlin"))
+    streams = {"R": {"ts": column, "k": [1, 1]}, "S": {"k": [1]}}
+    run = js.run(EQUAL, streams, topology="nested_loop")
+    assert (
+        run.streams["R"]["ts"].to_numpy().astype("M8[ns]").astype("M8[s]").astype(str).tolist()
+        == moments
+    )
+
+
 def test_only_a_scenario_has_scales() -> None:
     with pytest.raises(js.ConfigError, match="a scenario has scales; rows= takes fewer tuples"):
         js.advise(EQUAL, {"R": {"k": [1]}, "S": {"k": [1]}}, scale="smoke")

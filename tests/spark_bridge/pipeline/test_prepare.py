@@ -158,7 +158,9 @@ def test_row_groups_are_bounded(spark: Any, tmp_path: Path) -> None:
     [
         (pa.array([3, 1, 2], pa.int64()), {}, [1, 2, 3]),
         (pa.array([3, 1, 2], pa.int32()), {}, [1, 2, 3]),
-        (pa.array([1_609_459_200.4, 0.6, 1e-9], pa.float64()), {}, [0, 1, 1_609_459_200]),
+        (pa.array([1_609_459_200.0, 1.0, -0.0], pa.float64()), {}, [0, 1, 1_609_459_200]),
+        (pa.array([1.6, 0.4]), {"time": "t * 1e9"}, [400_000_000, 1_600_000_000]),
+        (pa.array([2**62 + 1, -3]).cast(pa.decimal128(25, 2)), {}, [-3, 2**62 + 1]),
         (
             pa.array([1_577_836_800_123_456_789, -1, 1001], pa.timestamp("ns")),
             {},
@@ -187,6 +189,47 @@ def test_event_time_is_exact_in_every_type(
     file = write_parquet(tmp_path / "raw.parquet", {"t": column})
     stream = prepare_one(tmp_path / "out", spark, paths=[file], **({"time": "t"} | said))
     assert tuples(stream)["ts"].to_pylist() == expected
+
+
+FRACTION = "ts: not a whole number of nanoseconds"
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (pa.array([7.0, 1.5, 1e-20, 2.0**62, 2.0**63]), ["1.5", "1.0E-20"]),
+        (pa.array([7, 1.5, -0.25, 2.0**62, 2.0**63], pa.float32()), ["1.5", "-0.25"]),
+        (
+            pa.array(["7", "1.5", "0.01", f"{2**62}", f"{2**63}"]).cast(pa.decimal128(25, 2)),
+            ["1.50", "0.01"],
+        ),
+    ],
+)
+def test_a_time_between_two_nanoseconds_is_rejected(
+    spark: Any, tmp_path: Path, column: pa.Array, shown: list[str]
+) -> None:
+    file = write_parquet(tmp_path / "raw.parquet", {"ts": column})
+    stream = prepare_one(tmp_path / "out", spark, paths=[file])
+    assert tuples(stream)["ts"].to_pylist() == [7, 2**62]
+    reasons = {row: f"{FRACTION} '{text}'" for row, text in enumerate(shown, 2)}
+    assert rejects(stream) == reasons | {5: "ts: overflows int64 nanoseconds"}
+
+
+def test_one_fraction_leaves_the_other_times_of_a_csv_file_exact(
+    spark: Any, tmp_path: Path
+) -> None:
+    texts = [f"{2**62 + 1}", "3.0", "1e3", "1.5", f"{2**61 + 1}.5", "1e-20", "", "1e30", "x"]
+    file = write_csv(tmp_path / "raw.csv", ["ts", "v"], [[text, 1] for text in texts])
+    stream = prepare_one(tmp_path / "out", spark, paths=[file])
+    assert tuples(stream)["ts"].to_pylist() == [3, 1000, 2**62 + 1]
+    assert rejects(stream) == {
+        4: f"{FRACTION} '1.5'",
+        5: f"{FRACTION} '{texts[4]}'",
+        6: f"{FRACTION} '1e-20'",
+        7: "ts: null",
+        8: "ts: overflows int64 nanoseconds",
+        9: "ts: not a number 'x'",
+    }
 
 
 def test_text_of_nanoseconds_keeps_them_in_csv(spark: Any, tmp_path: Path) -> None:
