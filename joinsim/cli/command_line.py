@@ -32,6 +32,9 @@ _FROM_BEST = (EXIT_PASS, EXIT_UNKNOWN, EXIT_FAIL, EXIT_STOPPED)
 CLOCK: ContextVar[WallClock] = ContextVar("clock")
 """Measures the command, from when it began."""
 
+_READER_GONE = 141
+"""What a shell says of a program that SIGPIPE ended: nobody reads its output any more."""
+
 _INTERRUPTED = 130  # the parser's code for Ctrl-C, of which it says nothing
 
 
@@ -112,6 +115,8 @@ def main(began_s: float | None = None) -> None:
         except SystemExit as stopped:
             if stopped.code == _INTERRUPTED:
                 raise KeyboardInterrupt from None
+            if isinstance(stopped.__context__, BrokenPipeError):  # as the parser and rich end then
+                raise stopped.__context__ from None
             # The parser's own code for a wrong option is 2, which means something else here.
             code = EXIT_STOPPED if stopped.code else 0
         sys.stdout.flush()  # in time for a message where that fails
@@ -123,7 +128,7 @@ def _guarded() -> Iterator[None]:
     """Turn failures into a message on stderr and exit code 3.
 
     What a person can mend is printed as it is; anything else is a fault of ours, and its traceback
-    goes to a file.
+    goes to a file. Where the reader of a pipe has gone, as ``head`` does, nothing is printed.
     """
     from actors.whole_files import FULL, output_error
     from joins.errors import JoinsimError
@@ -134,6 +139,9 @@ def _guarded() -> Iterator[None]:
         _complain(str(error), error)
     except KeyboardInterrupt as error:
         _complain("stopped", error)
+    except BrokenPipeError:
+        _discard_output()
+        sys.exit(_READER_GONE)
     except Exception as error:  # the last net: a person never sees a traceback
         if isinstance(error, OSError) and error.errno in FULL:
             _complain(str(output_error(error)), error)
@@ -143,6 +151,13 @@ def _guarded() -> Iterator[None]:
         else:
             _complain(f"{type(error).__name__}: {error}\n{_save_traceback()}", error)
     sys.exit(EXIT_STOPPED)
+
+
+def _discard_output() -> None:
+    """Send what is still printed, and what waits to be, nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
 
 
 def _save_traceback() -> str:
@@ -168,7 +183,8 @@ def _complain(message: str, error: BaseException) -> None:
         noted = noted.__context__
     # Words are kept whole on a terminal; a file, or what reads a pipe, gets one line.
     console = Console(stderr=True, soft_wrap=not sys.stderr.isatty())
-    with suppress(OSError):  # where stderr cannot be written, the exit code still says it
+    # Where stderr cannot be written, which ends rich with an exit code of its own, ours says it.
+    with suppress(OSError, SystemExit):
         console.print(
             "joinsim: " + "\n".join(lines), style="bold red", markup=False, highlight=False
         )

@@ -112,6 +112,66 @@ def test_standard_output_that_is_full_is_one_message(arguments: tuple[str, ...])
     refused(said, "cannot write to standard output or a file: No space left")
 
 
+READER_GONE = 141  # what a shell says of a program that SIGPIPE ended
+
+
+@pytest.mark.parametrize(
+    ("words", "reads", "code"),
+    [
+        ("list", "out", READER_GONE),
+        ("list --json", "out", READER_GONE),
+        ("show spo_join", "out", READER_GONE),
+        ("--help", "out", READER_GONE),
+        ("show nobody", "out", 3),
+        ("show nobody", "err", 3),
+        ("list", "err", 0),
+    ],
+)
+def test_a_reader_that_goes_away_ends_a_command_without_a_word(
+    words: str, reads: str, code: int
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "joinsim", *words.split()],
+        cwd=REPOSITORY,
+        stdout=writing if reads == "out" else subprocess.PIPE,
+        stderr=writing if reads == "err" else subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+    assert done.returncode == code
+    assert bool(done.stderr) == (code == 3 and reads == "out")
+    assert "Traceback" not in (done.stderr or "")
+
+
+@pytest.mark.parametrize("reads", ["stdout", "stderr"])
+def test_a_run_whose_reader_goes_away_leaves_a_folder_that_says_so(
+    reads: str, prepared: Path, tmp_path: Path
+) -> None:
+    arguments = [*RUN[:-1], "--data", str(prepared.resolve())]
+    with subprocess.Popen(
+        [sys.executable, "-m", "joinsim", *arguments],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        read = process.stdout if reads == "stdout" else process.stderr
+        read.readline()
+        read.close()
+        rest = b"" if read is process.stderr else process.stderr.read()
+    assert process.returncode == READER_GONE
+    assert b"joinsim: " not in rest
+    left = {path.name for path in (tmp_path / "run").iterdir()}
+    assert UNFINISHED in left or "run.json" in left
+    assert not [name for name in left if name.startswith(".")]
+
+
 @pytest.mark.parametrize("words", ["list", "show nobody", "run --nothing"])
 def test_where_stderr_cannot_be_written_the_exit_code_is_that_of_no_verdict(words: str) -> None:
     command = f"{shlex.quote(sys.executable)} -m joinsim {words} >/dev/full 2>/dev/full"
