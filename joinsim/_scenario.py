@@ -256,7 +256,8 @@ class Scenario:
         own = {system.name: system for system in systems if system.name not in TOPOLOGIES}
         chosen = systems_by_label(self.base, systems, self._of_each_run)
         with self.observer.preparing() as progress:
-            plans, refused = plan_all(chosen, self._preparation or Preparation(progress), own)
+            preparation = self._preparation or Preparation(progress)
+            plans, refused, failed = plan_all(chosen, preparation, own)
         self.observer.compared(next(iter(plans.values())))
         replay = self._replay("compare", **({"topologies": names} if names else {}))
         with self._directory(out, "compare-") as (folder, directory):
@@ -264,6 +265,7 @@ class Scenario:
                 compared = run_all(
                     plans,
                     refused,
+                    failed,
                     directory,
                     on_point=line.on_point,
                     replay=self._replay_alone,

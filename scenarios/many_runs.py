@@ -32,6 +32,7 @@ from scenarios.scenario_files import ConfigError, change
 from scenarios.streams import dictionary_names, prepare_streams
 from spark_bridge.prepared import PreparedStream
 from topologies import TOPOLOGIES, Named, Topology, TopologyError, find_topologies
+from topologies.topology import TopologyFaultError
 
 BULKY = (TRACE, "results.parquet", "probes-*.parquet", "replay/*")
 """What a run leaves beside its ``run.json``; a run of many can be repeated alone to see it."""
@@ -276,36 +277,39 @@ def plan_all(
     configs: Mapping[str, RunConfig],
     preparation: Prepare,
     own: Mapping[str, Topology[Any]] = MappingProxyType({}),
-) -> tuple[dict[str, Plan], dict[str, str]]:
+) -> tuple[dict[str, Plan], dict[str, str], dict[str, RunResult]]:
     """Return a plan for each system that can evaluate the query, and why the others cannot.
 
-    *own* are the caller's own systems, by name.
+    The third result are those that failed, as they would in a run. *own* are the caller's own
+    systems, by name.
 
     Raise :exc:`ConfigError` when none of them can.
     """
-    plans, refused = {}, {}
+    plans, refused, failed = {}, {}, {}
     for label, config in configs.items():
         try:
             plans[label] = make_plan(config, topology=own.get(config.topology), prepare=preparation)
+        except TopologyFaultError as error:  # one system's fault must not lose the others
+            failed[label] = RunResult(config=config, failure=str(error))
         except TopologyError as error:
             refused[label] = str(error)
     if not plans:
-        raise ConfigError(
-            f"no system compared here can evaluate the query: {group_refusals(refused)}"
-        )
-    return plans, refused
+        why = refused | {label: str(result.failure) for label, result in failed.items()}
+        raise ConfigError(f"no system compared here can evaluate the query: {group_refusals(why)}")
+    return plans, refused, failed
 
 
 def run_all(
     plans: dict[str, Plan],
     refused: dict[str, str],
+    failed: dict[str, RunResult],
     directory: Path,
     *,
     on_point: Callable[[int, str], None],
     replay: Callable[[RunConfig], str],
 ) -> SystemComparison:
-    """Run every plan into a folder of its own below *directory*."""
-    results = {}
+    """Run every plan into a folder of its own below *directory*; *failed* are results, too."""
+    results = dict(failed)
     with one_ray_for(plans.values()):
         for place, (label, plan) in enumerate(plans.items()):
             on_point(place, label)

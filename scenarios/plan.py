@@ -249,8 +249,9 @@ def make_plan(
     query.check_fields([stream.schema for stream in streams])
     select(query, [stream.columns for stream in streams])
     plan.graph()
-    fitted = topology.fitted(plan.job(pairs=False), parameters, network)
-    warnings = topology.warnings(query, fitted, network)
+    with topology.naming_faults():
+        fitted = topology.fitted(plan.job(pairs=False), parameters, network)
+        warnings = topology.warnings(query, fitted, network)
     if fitted is parameters and not warnings:
         return plan
     return replace(plan, parameters=fitted, warnings=warnings)

@@ -177,6 +177,10 @@ def _instance(topology: Any) -> Topology[Any]:
         return kind()
     except TypeError as error:  # it is abstract, or wants arguments
         raise TopologyError(f"{kind.__module__}.{kind.__name__}: {error}") from error
+    except Exception as error:
+        raise TopologyError(
+            f"{kind.__module__}.{kind.__name__}: {type(error).__name__}: {error}"
+        ) from error
 
 
 def find_topologies(topologies: Named | Iterable[Named]) -> list[Topology[Any]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from traceback import extract_tb
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_type_hints
 
 import networkx as nx
@@ -51,6 +53,10 @@ class TopologyError(JoinsimError, ValueError):
     ...     print(str(error).partition(";")[0].partition("?")[0])
     no topology is called 'split_jion': did you mean 'split_join'
     """
+
+
+class TopologyFaultError(TopologyError):
+    """A topology whose own code raised something else; names the exception and its place."""
 
 
 def _wide_area(sites: Iterable[str]) -> nx.Graph:
@@ -253,15 +259,36 @@ class Topology(ABC, Generic[P]):
         """Return the graph of actors for *job*.
 
         Raise :exc:`TopologyError` when the query is not one the system can evaluate, or when
-        *parameters* do not fit it.
+        *parameters* do not fit it, and :exc:`TopologyFaultError` as `naming_faults` does.
         """
         self._refuse_other_joins(job.query)
         if job.feeding.disorder is not None and job.query.window is not None:
             self._refuse_disorder(job.query)
-        graph = self.assemble(job, parameters)
+        with self.naming_faults():
+            graph = self.assemble(job, parameters)
         if job.sink == "partitioned":
             graph.partition_sinks()
         return graph
+
+    @contextmanager
+    def naming_faults(self) -> Iterator[None]:
+        """Raise what a block of the topology's own code raises as :exc:`TopologyFaultError`.
+
+        Errors that the user can fix pass through.
+        """
+        try:
+            yield
+        except JoinsimError:
+            raise
+        except Exception as error:
+            frames = extract_tb(error.__traceback__)
+            codes = (getattr(value, "__code__", None) for value in vars(type(self)).values())
+            own = {code.co_filename for code in codes if code is not None}
+            place = next((at for at in reversed(frames) if at.filename in own), frames[-1])
+            raise TopologyFaultError(
+                f"{self.name} has a fault: {type(error).__name__}: {error} "
+                f"({place.filename}, line {place.lineno})"
+            ) from error
 
     @abstractmethod
     def assemble(self, job: Job, parameters: P) -> ActorGraph:

@@ -50,6 +50,61 @@ def test_one_that_fails_is_shown_with_its_reason_beside_the_others() -> None:
     assert fastest == "fastest exact: nested_loop"
 
 
+class Unassembled(Mine):
+    name = "unassembled"
+
+    def assemble(self, job: Any, parameters: Any) -> Any:
+        return json.loads("{}")["routes"]
+
+
+class Unfitted(Mine):
+    name = "unfitted"
+
+    def fitted(self, job: Any, parameters: Any, network: Any) -> Any:
+        return int("no costs")
+
+
+class Unmade(Mine):
+    name = "unmade"
+
+    def __init__(self) -> None:
+        raise OSError("no licence")
+
+
+def _line_of(text: str) -> int:
+    lines = Path(__file__).read_text().splitlines()
+    return next(place for place, line in enumerate(lines, 1) if text in line)
+
+
+NO_NUMBER = "ValueError: invalid literal for int() with base 10: 'no costs'"
+FAULTS = [
+    (Unassembled, f"KeyError: 'routes' ({__file__}, line {_line_of('routes')})"),
+    (Unfitted, f"{NO_NUMBER} ({__file__}, line {_line_of('no costs')})"),
+]
+
+
+@pytest.mark.parametrize(("topology", "fault"), FAULTS)
+def test_one_that_cannot_be_built_names_its_fault_and_loses_no_other(
+    topology: Any, fault: str, tmp_path: Path
+) -> None:
+    with pytest.raises(js.TopologyError) as raised:
+        js.run(QUERY, DATA, topology=topology)
+    assert str(raised.value) == f"{topology.name} has a fault: {fault}"
+    compared = js.compare(QUERY, DATA, topologies=["nested_loop", topology], out=tmp_path)
+    good, failed, fastest = repr(compared).splitlines()
+    assert good.startswith("nested_loop")
+    assert failed.split() == f"{topology.name} failed: {raised.value}".split()
+    assert fastest == "fastest exact: nested_loop"
+    assert not compared.refused
+    with pytest.raises(js.ConfigError, match=f"no system .*: {topology.name}: has a fault: "):
+        js.compare(QUERY, DATA, topologies=topology)
+
+
+def test_one_that_cannot_be_made_is_refused_with_its_exception() -> None:
+    with pytest.raises(js.TopologyError, match=r"test_own_topology\.Unmade: OSError: no licence"):
+        js.run(QUERY, DATA, topology=Unmade)
+
+
 def test_one_name_is_compared_alone() -> None:
     compared = js.compare(QUERY, DATA, topologies="split_join")
     assert compared.table["topology"].to_pylist() == ["split_join"]
