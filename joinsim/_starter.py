@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from importlib.metadata import packages_distributions
 from importlib.resources import files
@@ -63,12 +64,16 @@ def new_topology(name: str, out: str | Path | None = None) -> list[Path]:
         raise ConfigError(f"{folder} exists; choose another folder with --out")
     kind = "".join(word.capitalize() for word in name.split("_"))
     written = []
-    for file, place in _FILES.items():
-        text = files("joinsim").joinpath("starter", file).read_text(encoding="utf-8")
-        text = text.replace("MyJoin", kind).replace("my_join", name)
-        path = folder / place.replace("my_join", name)
-        with writing(path.parent):
-            path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, text)
-        written.append(path)
+    try:
+        for file, place in _FILES.items():
+            text = files("joinsim").joinpath("starter", file).read_text(encoding="utf-8")
+            text = text.replace("MyJoin", kind).replace("my_join", name)
+            path = folder / place.replace("my_join", name)
+            with writing(path.parent):
+                path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, text)
+            written.append(path)
+    except BaseException:  # a part of a package is of no use, and in the way of the next try
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return written

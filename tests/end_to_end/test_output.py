@@ -112,6 +112,15 @@ def test_standard_output_that_is_full_is_one_message(arguments: tuple[str, ...])
     refused(said, "cannot write to standard output or a file: No space left")
 
 
+def test_a_new_topology_that_finds_no_room_leaves_no_part_of_itself(
+    joinsim: Command, tmp_path: Path
+) -> None:
+    with file_size_limit(1_000):
+        said = joinsim("new", "topology", "my_join", "--out", "package")
+    refused(said, "cannot write to package/src/my_join.py: File too large")
+    assert not (tmp_path / "package").exists()
+
+
 READER_GONE = 141  # what a shell says of a program that SIGPIPE ended
 
 
