@@ -160,10 +160,13 @@ class Run:
         return sums.rename_columns(["sender", "receiver", "messages", "bytes"])
 
     def report(self, path: str | Path) -> Path:
-        """Write the run's report, one HTML page that works offline, to *path*; return it."""
+        """Write the run's report, one HTML page that works offline, to *path*; return it.
+
+        Raise :exc:`ConfigError` where *path* ends in neither ``.html`` nor ``.htm``.
+        """
         from scenarios.report.run_pages import write_report
 
-        write_report(self.finished, Path(path), self.replay)
+        write_report(self.finished, _page(path), self.replay)
         return Path(path)
 
     def figure(self, path: str | Path) -> Path:
@@ -215,10 +218,13 @@ class _Several(ABC, Generic[Result]):
         return self.result.as_json(self.replay)
 
     def report(self, path: str | Path) -> Path:
-        """Write the report, one HTML page that works offline, to *path*; return it."""
+        """Write the report, one HTML page that works offline, to *path*; return it.
+
+        Raise :exc:`ConfigError` where *path* ends in neither ``.html`` nor ``.htm``.
+        """
         from scenarios.report.result_pages import write_page
 
-        return write_page(self.result, Path(path), self.replay)
+        return write_page(self.result, _page(path), self.replay)
 
     def figure(self, path: str | Path) -> Path:
         """Draw its picture into a file, for print; return *path*.
@@ -488,7 +494,8 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
     """Write one page of several runs, or of their folders, side by side; return *path*.
 
     Curves over time share their axes, so that runs can be compared point by point. Raise
-    :exc:`ConfigError` naming a folder that has no finished run.
+    :exc:`ConfigError` naming a folder that has no finished run, and where *path* ends in neither
+    ``.html`` nor ``.htm``.
 
     Examples
     --------
@@ -502,13 +509,21 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
     """
     from scenarios.report.run_pages import RunRecord, write_runs_page
 
-    chosen = list(runs)
+    page, chosen = _page(path), list(runs)
     records = [
         RunRecord.of(one.finished) if isinstance(one, Run) else RunRecord.read(Path(one))
         for one in chosen
     ]
     words = ["joinsim", "report", *(one.where for one in records), "--out", str(path)]
-    return write_runs_page(records, Path(path), shlex.join(words))
+    return write_runs_page(records, page, shlex.join(words))
+
+
+def _page(path: str | Path) -> Path:
+    """Return *path* if it is the name of an HTML page."""
+    page = Path(path)
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"{page}: a report is a page whose name ends in .html or .htm")
+    return page
 
 
 def _ranked(table: pa.Table, name: str, passed: str) -> Iterator[str]:

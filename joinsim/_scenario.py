@@ -200,9 +200,9 @@ class Scenario:
                 )
             plan = self._prepare_and_compile(address, clock)
             if every_ns is not None:
+                check_saves(plan)
                 if out is None and not self.keep:
                     raise ConfigError("save_every: name a folder that stays, as in out='run'")
-                check_saves(plan)
             return self._run(plan, out, clock, every_ns)
         if address is not None or every_ns is not None:
             raise ConfigError(

@@ -251,6 +251,7 @@ class Advice(Recorded):
             "engines": self.engines.as_json(replay)["engines"] if self.engines else [],
             "refused": by_reason(self.refused),
             "left_out": self.spent.left_out,
+            "given_up": self.spent.given_up,
             "failed": self.spent.failed,
             "runs": self.spent.runs,
             "tuples": self.spent.tuples,
@@ -387,7 +388,9 @@ def advise(
     )
     ranked = search.run(chosen)
     if not ranked:
-        raise ConfigError(f"no candidate could run: {'; '.join(search.spent.failed)}")
+        raise ConfigError(
+            f"no candidate could run: {'; '.join([*search.spent.given_up, *search.spent.failed])}"
+        )
     best = ranked[0]
     longest = [one for one in ranked if (one.last, one.rows) == (best.last, best.rows)]
     search.share = 1.0

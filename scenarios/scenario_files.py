@@ -94,7 +94,7 @@ def is_study(name_or_path: str) -> bool:
 
 def _read_file(name_or_path: str) -> dict[str, Any]:
     path = Path(name_or_path)
-    if path.suffix != ".toml":
+    if path.suffix.lower() != ".toml":
         return _read_own(name_or_path)
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")

@@ -247,8 +247,8 @@ class Spent:
     ----------
     runs, tuples
         Simulations that ended, and the tuples they took.
-    left_out, failed
-        What there was no time for; what was stopped or failed, and why.
+    left_out, given_up, failed
+        What there was no time for; what was stopped, and what failed, and why.
     begun
         When the first one began, by `time.monotonic`.
     """
@@ -256,6 +256,7 @@ class Spent:
     runs: int = 0
     tuples: int = 0
     left_out: list[str] = field(default_factory=list)
+    given_up: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
 
@@ -353,6 +354,8 @@ class Search:
                 count = f"{len(going) - place} of {len(going)} candidates"
                 self.spent.left_out.append(f"{called}: {count}")
                 break
+            except _HopelessError as error:
+                self.spent.given_up.append(f"{before.label}: {error}")
             except Exception as error:  # one system's fault must not lose the others
                 self.spent.failed.append(f"{before.label}: {error}")
         return measured

@@ -152,6 +152,7 @@ def left_out_table(advice: Advice) -> TextTable:
     notes = engine_notes(advice.engines).rows if advice.engines else []
     rows = [
         *(("no time", what) for what in advice.spent.left_out),
+        *(("given up", what) for what in advice.spent.given_up),
         *(("failed", what) for what in advice.spent.failed),
         *notes,
         *((", ".join(who), why) for why, who in by_reason(advice.refused).items()),

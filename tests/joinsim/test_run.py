@@ -398,6 +398,27 @@ def test_a_file_that_is_none_of_parquet_is_named_with_what_to_do(tmp_path: Path)
             js.run(QUERY, {"R": str(tmp_path / name), "S": {}})
 
 
+def test_a_live_run_cannot_save_itself_wherever_it_would() -> None:
+    streams = {"R": {"k": [1]}, "S": {"k": [1]}}
+    with pytest.raises(js.ConfigError, match="save_every is for virtual time"):
+        js.run(EQUAL, streams, save_every="1 s", clock="live", backend="ray")
+
+
+def test_a_page_is_written_under_the_name_of_one_alone(tmp_path: Path) -> None:
+    run = js.run(EQUAL, {"R": {"k": [1]}, "S": {"k": [1]}}, topology="nested_loop")
+    compared = js.compare(EQUAL, {"R": {"k": [1]}, "S": {"k": [1]}}, topologies="nested_loop")
+    pages: list[Callable[[Path], Path]] = [
+        run.report,
+        compared.report,
+        lambda path: js.report([run, run], path),
+    ]
+    for write in pages:
+        with pytest.raises(js.ConfigError, match=r"x.pdf: a report is a page .* \.html or \.htm"):
+            write(tmp_path / "x.pdf")
+        assert write(tmp_path / "x.HTM").stat().st_size > 1_000
+    assert not (tmp_path / "x.pdf").exists()
+
+
 def test_a_run_shows_itself_and_writes_its_report(
     columns: dict[str, dict[str, np.ndarray]], tmp_path: Path
 ) -> None:

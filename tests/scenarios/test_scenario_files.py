@@ -74,6 +74,10 @@ def test_a_list_that_is_too_short_is_refused_in_words(tmp_path: Path) -> None:
         load_study(path)
 
 
+def test_the_ending_of_a_file_may_be_in_capitals(tmp_path: Path) -> None:
+    assert load(written(tmp_path, BASE, name="MINE.TOML")).name == "MINE"
+
+
 def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     assert load(written(tmp_path, BASE, start=b"\xef\xbb\xbf")).query == QUERY
 

@@ -116,6 +116,24 @@ def test_a_rate_that_there_was_no_time_to_test_is_not_one_that_is_too_high(
     assert one.keeps_up is keeps_up
 
 
+def test_one_that_takes_too_long_is_given_up_and_has_not_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenario = of_query(QUERY, data(), None)
+    found, _ = candidates(
+        scenario.config, lambda *_: scenario.streams or (), machines=4, topologies=["kp_oij"]
+    )
+    search = search_of(scenario)
+
+    def too_slow(*_: Any) -> Any:
+        raise _HopelessError("it takes too long")
+
+    monkeypatch.setattr(search, "run_one", too_slow)
+    search.measure_all(found[:1], ROWS, "all")
+    assert search.spent.given_up == [f"{found[0].label}: it takes too long"]
+    assert not search.spent.failed
+
+
 def test_a_slow_rate_is_simulated_over_fewer_tuples() -> None:
     scenario = of_query(QUERY, data(), None)
     long = {"rows": 1_000_000}
