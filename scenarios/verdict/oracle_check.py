@@ -37,6 +37,7 @@ from joins.threads import usable_cores
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram, ListedPairs, Summaries
 from scenarios.verdict import OFFENDERS_NAMED, Offender, PairCounts
+from scenarios.verdict.stream_sums import ColumnSums
 from topologies.topology import Approximation
 
 WORTH_A_THREAD = 32_768
@@ -60,22 +61,33 @@ def _chunks(files: Sequence[StreamData]) -> Iterator[Arrivals]:
     """Yield all arrivals, which must be those of the streams, by event time.
 
     The run read and merged the streams by the same code: what that gets wrong neither would miss.
-    Raise :exc:`DataError` where fewer tuples can be read than a stream has, or in another order.
+    Raise :exc:`DataError` where fewer tuples can be read than a stream has, in another order, or
+    with other values.
     """
     feed = open_feed(tuple(files), None)
     read = [0] * len(files)
+    sums = [ColumnSums() for _ in files]
     latest = (int(np.iinfo(np.int64).min), 0)
     while (arrivals := feed.take(CHUNK_ROWS)) is not None:
         latest = _latest(arrivals, latest)
         read = [rows + len(part) for rows, part in zip(read, arrivals.parts, strict=True)]
+        for summed, part in zip(sums, arrivals.parts, strict=True):
+            summed.add_batch(part)
         yield arrivals
-    for file, rows in zip(files, read, strict=True):
+    for file, rows, summed in zip(files, read, sums, strict=True):
         if rows != file.tuples:
             raise DataError(
                 f"stream {file.schema.stream!r} has {file.tuples:,} tuples, of which {rows:,} "
                 "could be read: the answer cannot be judged; prepare the stream again, and run "
                 "again"
             )
+        there = ColumnSums.of_stream(file)
+        for name, total in summed.of.items():
+            if total != there.of.get(name, 0):
+                raise DataError(
+                    f"stream {file.schema.stream!r}: what was read of column {name} is not what it "
+                    "has: the answer cannot be judged"
+                )
 
 
 def _latest(arrivals: Arrivals, before: tuple[int, int]) -> tuple[int, int]:
@@ -84,12 +96,15 @@ def _latest(arrivals: Arrivals, before: tuple[int, int]) -> tuple[int, int]:
     *before* has those of the last arrival before them. Raise :exc:`DataError` where arrivals are
     not in the order of event times and, of one time, of streams.
     """
-    order = np.argsort(np.concatenate(arrivals.seq))
-    streams = np.repeat(np.arange(len(arrivals.parts)), [len(part) for part in arrivals.parts])
-    stream = np.append(before[1], streams[order])
-    ts = np.append(before[0], np.concatenate([part.ts for part in arrivals.parts])[order])
+    rows, (begin, end) = len(arrivals), arrivals.span
+    # Their numbers are consecutive, so they need no sorting; a place that is left is of no stream.
+    ts, stream = np.empty(end - begin + 2, np.int64), np.full(end - begin + 2, -1)
+    ts[0], stream[0] = before
+    for place, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
+        at = seq - (begin - 1)
+        ts[at], stream[at] = part.ts, place
     tied = (ts[:-1] == ts[1:]) & (stream[:-1] <= stream[1:])
-    if not np.all((ts[:-1] < ts[1:]) | tied):
+    if end - begin + 1 != rows or (stream < 0).any() or not np.all((ts[:-1] < ts[1:]) | tied):
         raise DataError(
             "tuples were merged in another order than that of their event times and streams: the "
             "answer cannot be judged"
