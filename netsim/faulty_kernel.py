@@ -288,6 +288,7 @@ class FaultyKernel(Kernel):
                 letter.receiver.credits -= 1
                 self._copies.discard(letter)
                 self._doubled += 1
+                letter.channel.due += 1
             letter.arrived_ns = now
             self._arrive(letter, now)
 
@@ -325,6 +326,7 @@ class FaultyKernel(Kernel):
         """Free the room of a message that should have arrived, and never will."""
         assert frame.letter is not None
         self._lost += 1
+        frame.letter.channel.due -= 1
         node = frame.letter.receiver
         if frame.letter.port == FEEDBACK:  # it has none
             return

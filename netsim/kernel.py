@@ -213,7 +213,7 @@ class _Clock(simpy.Environment):
 class ChannelState:
     """The kernel's record of a channel, which never reorders; within one site it takes no time."""
 
-    __slots__ = ("bandwidth_bps", "draw_ns", "last_first_bit_ns", "receiver")
+    __slots__ = ("bandwidth_bps", "draw_ns", "due", "last_first_bit_ns", "receiver", "served")
 
     def __init__(
         self,
@@ -225,6 +225,10 @@ class ChannelState:
         self.bandwidth_bps = bandwidth_bps
         self.draw_ns = draw_ns
         self.last_first_bit_ns = 0
+        self.due = 0
+        """Messages that were to be received so far, see `Outcome.due`."""
+        self.served = 0
+        """Those that were served; of a run with snapshots alone."""
 
 
 class Kernel:
@@ -339,6 +343,11 @@ class Kernel:
             tuples=self._tuples,
             messages=self._messages,
             nbytes=self._nbytes,
+            due={
+                (node.name, receiver): channel.due
+                for node in self._nodes.values()
+                for receiver, channel in node.channels.items()
+            },
             in_flight=self._messages - self._served,
             standstill=self._standstill(),
             digest=self._trace.close(),
@@ -369,6 +378,7 @@ class Kernel:
 
     def _post(self, letter: Letter, now: int) -> None:
         self._messages += 1
+        letter.channel.due += 1
         receiver = letter.receiver
         if letter.sender.site is not receiver.site:
             self._nbytes += letter.nbytes

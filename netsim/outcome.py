@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from actors.protocol import Channel
 
 
 @dataclass(kw_only=True)
@@ -71,6 +74,9 @@ class Outcome:
         Tuples that sources fed in.
     messages, nbytes
         Messages that crossed between two actors, and the bytes of those that crossed between sites.
+    due
+        By sender and receiver how many messages were to be received: those sent but for those lost
+        for good, and one more for each that arrived twice.
     in_flight
         Messages sent but not served when the run ended; 0 when nothing was lost.
     standstill
@@ -90,6 +96,7 @@ class Outcome:
     tuples: int
     messages: int
     nbytes: int
+    due: Mapping[Channel, int]
     in_flight: int
     digest: str | None
     standstill: tuple[str, ...] = ()

@@ -313,6 +313,8 @@ class RecoveringKernel(Kernel):
             return
         self._parts[node.rank].sends = letter.epoch
         self._gathering = letter.epoch, now
+        if letter.sender is not node:
+            letter.channel.served += 1
         super()._complete(letter, now)
         if letter.port == _STORED:
             self._send_markers(node, now)
@@ -511,6 +513,9 @@ class RecoveringKernel(Kernel):
         self._fed = Counter({e: rows for e, rows in self._fed.items() if e < snapshot.epoch})
         self._tuples = self._fed.total()
         self._dropped += self._under_way()
+        for node in self._nodes.values():
+            for channel in node.channels.values():
+                channel.due = channel.served
         self._taking = None
         events = self._clock._events
         events[:] = [event for event in events if isinstance(event[4], _Control)]
@@ -558,12 +563,16 @@ class RecoveringKernel(Kernel):
         if letter.sender is node:
             self._lose_timer(letter, now)
             return
-        self._dropped += 1
+        self._drop(letter)
         if letter.port != FEEDBACK:
             if node.waiting:
                 self._admit(node.waiting.popleft(), now)
             else:
                 node.credits += 1
+
+    def _drop(self, letter: Letter) -> None:
+        self._dropped += 1
+        letter.channel.due -= 1
 
     def _lose_timer(self, letter: Letter, now: int) -> None:
         """Postpone a source's timer to its restart, or skip the tuples that it was sending."""
@@ -584,7 +593,7 @@ class RecoveringKernel(Kernel):
                 self._lose_timer(letter, now)
             else:
                 self._reply_to(letter)
-                self._dropped += 1
+                self._drop(letter)
         site = node.site
         site.free_cores += 1
         if site.ready:

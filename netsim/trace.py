@@ -41,6 +41,14 @@ pack_row = struct.Struct(f"<{len(COLUMNS)}q").pack
 """Return the bytes of one row, from its integers in the order of `COLUMNS`."""
 
 _NAMED = COLUMNS[:3]
+
+TRACE_SCHEMA = pa.schema(
+    [
+        (name, pa.dictionary(pa.int32(), pa.string()) if name in _NAMED else pa.int64())
+        for name in COLUMNS
+    ]
+)
+"""Of the file."""
 _FLUSH_ROWS = 16_384
 """Rows in memory at most; also the size of a row group on disk."""
 
@@ -78,16 +86,10 @@ class Trace:
         self._names = pa.array(list(names), pa.string())
         self._rows: list[bytes] = []
         self._hash = hashlib.sha256("\n".join(names).encode())
-        self._schema = pa.schema(
-            [
-                (name, pa.dictionary(pa.int32(), pa.string()) if name in _NAMED else pa.int64())
-                for name in COLUMNS
-            ]
-        )
         # Sequence numbers and times differ little from row to row: their differences are short.
         self._file = path and WholeTable(
             path,
-            self._schema,
+            TRACE_SCHEMA,
             compression="zstd",
             use_dictionary=list(_NAMED),
             column_encoding=dict.fromkeys(COLUMNS[3:], "DELTA_BINARY_PACKED"),
@@ -141,4 +143,4 @@ class Trace:
                 else pa.array(rows[:, i])
                 for i, name in enumerate(COLUMNS)
             ]
-            self._file.write(pa.table(columns, schema=self._schema))
+            self._file.write(pa.table(columns, schema=TRACE_SCHEMA))

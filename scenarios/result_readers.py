@@ -122,6 +122,8 @@ class Summaries:
         they claim (``stray_pairs``).
     odd_rows
         Rows read so far whose sender is none of the actors, or whose latency is negative.
+    by_sender
+        Rows read so far, by the rank of the actor that sent them.
     """
 
     def __init__(self, path: Path, tuples: int, actors: int | None = None) -> None:
@@ -130,6 +132,7 @@ class Summaries:
         self._actors = actors
         self.sums = TupleSums(tuples)
         self.odd_rows = 0
+        self.by_sender = np.zeros(actors or 0, np.int64)
 
     def take(self, stop: int) -> Sums:
         """Return what was reported of the tuples from the last *stop* to this, latest latency."""
@@ -150,6 +153,8 @@ class Summaries:
             odd = (sender < 0) | (latency < 0)
             if self._actors is not None:
                 odd |= sender >= self._actors
+                ranked = sender[(sender >= 0) & (sender < self._actors)]
+                self.by_sender += np.bincount(ranked, minlength=self._actors)
             self.odd_rows += int(odd.sum())
 
 

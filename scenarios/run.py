@@ -370,6 +370,7 @@ def _simulated(measured: Measured, recovered: Recovered | None = None) -> Simula
         tuples=measured.tuples,
         messages=measured.messages,
         nbytes=measured.nbytes,
+        due=measured.sent,
         in_flight=measured.messages - measured.received,
         digest=None,
         recovered=recovered,

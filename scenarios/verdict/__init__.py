@@ -66,6 +66,15 @@ class PairCounts:
         """Pairs produced that should not be there."""
         return self.expired + self.wrong
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether as many expected pairs came out as those produced and those missing leave.
+
+        What was reported of tuples may differ from the pairs that are counted by kind.
+        """
+        right = self.produced - self.duplicate - self.spurious
+        return right == self.expected - self.missing or self.inconsistent > 0
+
 
 @dataclass(kw_only=True)
 class Verdict(PairCounts):

@@ -20,28 +20,36 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from actors.feed import StreamData, open_feed
-from actors.result_files import late_path, summary_path
+from actors.result_files import collectors_path, late_path, summary_path
+from actors.results import Sink
 from actors.source import NS_PER_S, Feeding
 from joins.queries.query import JoinQuery
 from joins.semijoins.value_sample import TupleSample
 from netsim.outcome import Outcome, Recovered
+from scenarios.config import build_network
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
 from scenarios.verdict import CheckResult, PairCounts, Verdict
-from scenarios.verdict.file_checks import (
+from scenarios.verdict.file_checks import check_files, require_files
+from scenarios.verdict.latency_check import LatencyCheck
+from scenarios.verdict.oracle_check import Expectation, PairDifferences, arrival_numbers, compare
+from scenarios.verdict.trace_checks import (
+    ReadTrace,
+    Written,
     arrivals_of,
     check_conservation,
     check_fifo,
-    check_files,
-    require_files,
+    check_sinks,
+    check_trace,
 )
-from scenarios.verdict.oracle_check import Expectation, PairDifferences, arrival_numbers, compare
 from topologies.topology import Approximation
 
 _FIGURES = (
-    "latencies, throughput, bytes and memory are not computed a second time, nor are the columns "
-    "that a query selects, nor what a raw file or a table became when it was prepared"
+    "real seconds, memory, what work costs in virtual time, sizes of messages to others than "
+    "sinks, when a message left on its way, percentiles, and what collectors, faults and recovery "
+    "are said to have done are not computed a second time, nor are the columns that a query "
+    "selects, nor what a raw file or a table became when it was prepared"
 )
 
 _CHUNK_ROWS = 8_192
@@ -70,8 +78,19 @@ def judge(
     # Here, as `scenarios.run` imports it while the run goes on.
     from scenarios.verdict.second_reading import check_reading
 
-    trace = directory / TRACE
+    path = directory / TRACE
     require_files(plan, directory)
+    graph, network = plan.graph(), None
+    if plan.config.clock == "virtual":
+        network = build_network(plan.config.network, dict.fromkeys(graph.placement.values()))
+    latencies = LatencyCheck(plan)
+    trace = ReadTrace(
+        path,
+        wiring=graph.wiring,
+        placement=graph.placement,
+        network=network,
+        watch=latencies.see,
+    )
     lateness = check_lateness(plan.files, plan.feeding, directory)
     recovered = outcome.recovered
     weaker = bool(recovered and recovered.weakens)
@@ -85,10 +104,11 @@ def judge(
         again=weaker,
         ahead=ahead,
         approximation=approximation,
+        latencies=latencies,
     )
     numbers = arrival_numbers(found.offenders, plan.files, plan.feeding.disorder)
     offenders = [
-        replace(one, arrivals_ms=arrivals_of(numbers[one.probe_stream, one.probe_id], trace))
+        replace(one, arrivals_ms=arrivals_of(numbers[one.probe_stream, one.probe_id], path))
         for one in found.offenders
     ]
     offenders += [one for one in found.strays if 0 <= one.probe_stream < len(plan.files)]
@@ -108,6 +128,9 @@ def judge(
         _window_bounds(verdict),
         check_conservation(outcome, trace),
         check_fifo(trace),
+        check_trace(outcome, trace, sum(file.tuples for file in plan.files)),
+        _sinks(plan, directory, outcome, trace, found, lateness),
+        latencies.check(),
         lateness.check(
             plan.query,
             plan.feeding,
@@ -121,7 +144,7 @@ def judge(
         verdict.as_promised = verdict.checks[-1].passed is True
     if approximation is None:
         return verdict, found.latencies, None
-    approximated = _approximated(plan, approximation, directory, outcome, verdict)
+    approximated = _approximated(plan, approximation, directory, outcome, verdict, trace)
     sampled = approximated.checks(verdict)
     verdict.checks += sampled
     verdict.as_promised |= sampled[0].passed is True
@@ -135,6 +158,9 @@ def _oracle(verdict: Verdict) -> CheckResult:
     )
     if not verdict.tested:
         return CheckResult(name="oracle", passed=None, detail="no pair was expected, none produced")
+    if verdict.exact and not verdict.adds_up:
+        detail += ", which does not add up"
+        return CheckResult(name="oracle", passed=False, detail=detail)
     if not verdict.claims_exact and not verdict.exact:
         detail += "; the run does not claim to be exact, so this alone is neither right nor wrong"
         return CheckResult(name="oracle", passed=None, detail=detail)
@@ -168,6 +194,26 @@ def _recovery(verdict: Verdict, recovered: Recovered, *, claims_exact: bool) -> 
     elif not verdict.exact:
         detail += "; nothing is promised but that every pair satisfies the query"
     return CheckResult(name="recovery", passed=passed, detail=detail)
+
+
+def _sinks(
+    plan: Plan,
+    directory: Path,
+    outcome: Outcome,
+    trace: ReadTrace,
+    found: PairDifferences,
+    lateness: Lateness,
+) -> CheckResult:
+    graph = plan.graph()
+    written = Written(
+        by_sender=found.by_sender,
+        pairs=found.reported,
+        late=lateness.claimed,
+        collectors=pq.read_table(collectors_path(directory)).num_rows,
+        streams=max(2, len(plan.files)),
+    )
+    sinks = {name for name, spec in graph.specs.items() if spec.actor is Sink}
+    return check_sinks(outcome, trace, sinks, list(graph), written)
 
 
 def _rows(found: PairDifferences) -> CheckResult:
@@ -363,6 +409,9 @@ class Approximated:
             f"{stated}{true}; {too_many:,} results too many, {verdict.off_sample:,} tuples without "
             "just the results of what is kept"
         )
+        if not verdict.adds_up:
+            passed = False
+            detail += "; these counts do not add up, nor does the recall"
         found = [CheckResult(name="sample", passed=passed, detail=detail)]
         if self.byte_budget is not None:
             sent = f"{self.link_bytes_ps:,.0f} of {self.byte_budget:,} bytes a second"
@@ -381,12 +430,13 @@ def _approximated(
     directory: Path,
     outcome: Outcome,
     verdict: Verdict,
+    trace: ReadTrace,
 ) -> Approximated:
     """Return the figures of the approximate run in *directory*."""
     stated, error = _stated_recall(approximation.kept, plan.files, directory)
     right = verdict.produced - verdict.duplicate - verdict.spurious
     recovered = outcome.recovered
-    link, nbytes = _busiest_link(directory / TRACE, plan.graph().placement)
+    link, nbytes = _busiest_link(trace, plan.graph().placement)
     return Approximated(
         stated_recall=stated,
         standard_error=error,
@@ -423,13 +473,11 @@ def _results_by_value(
     return values[probe_id[known]], count[known]
 
 
-def _busiest_link(trace: Path, placement: Mapping[str, str]) -> tuple[str, int]:
+def _busiest_link(trace: ReadTrace, placement: Mapping[str, str]) -> tuple[str, int]:
     """Return the two sites between which most bytes went, and how many."""
-    table = pq.read_table(trace, columns=["sender", "receiver", "nbytes"])
-    sums = table.group_by(["sender", "receiver"]).aggregate([("nbytes", "sum")])
     carried: Counter[str] = Counter()
-    for row in sums.to_pylist():
-        ends = {placement[row[end]] for end in ("sender", "receiver")}
+    for channel, nbytes in trace.nbytes.items():
+        ends = {placement[actor] for actor in channel}
         if len(ends) == 2:
-            carried[" - ".join(sorted(ends))] += row["nbytes_sum"]
+            carried[" - ".join(sorted(ends))] += nbytes
     return max(carried.items(), key=lambda item: item[1], default=("none", 0))

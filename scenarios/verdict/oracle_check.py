@@ -37,6 +37,7 @@ from joins.threads import usable_cores
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram, ListedPairs, Summaries
 from scenarios.verdict import OFFENDERS_NAMED, Offender, PairCounts
+from scenarios.verdict.latency_check import LatencyCheck
 from scenarios.verdict.stream_sums import ColumnSums
 from topologies.topology import Approximation
 
@@ -209,6 +210,8 @@ class PairDifferences(PairCounts):
         Rows, of reports and of the list, that belong to no probing tuple.
     odd_rows
         Rows of reports that no actor can have sent.
+    reported, by_sender
+        Pairs that reports claim, and their rows by the rank of the actor that sent them.
     listed
         Whether the run listed its pairs.
     answered_late
@@ -223,6 +226,8 @@ class PairDifferences(PairCounts):
 
     stray_rows: int = 0
     odd_rows: int = 0
+    reported: int = 0
+    by_sender: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     listed: bool = False
     answered_late: int = 0
     offenders: list[Offender] = field(default_factory=list)
@@ -247,6 +252,7 @@ def compare(
     again: bool,
     ahead: Expectation | None,
     approximation: Approximation | None,
+    latencies: LatencyCheck,
 ) -> PairDifferences:
     """Compare the results in *directory* with the oracle's.
 
@@ -268,6 +274,8 @@ def compare(
         What the oracle has worked out already, of use where no tuple was late.
     approximation
         What the run keeps, where it leaves results out on purpose.
+    latencies
+        Is given those of all tuples.
     """
     differences = PairDifferences(listed=plan.config.pairs)
     late = late if plan.query.interval or plan.feeding.disorder else ()
@@ -276,7 +284,7 @@ def compare(
     else:
         sums = ahead.sums()
     kept = _kept_tuples(approximation.kept, plan.files) if approximation else None
-    differing, strays = _compare_sums(plan, directory, late, kept, differences, sums)
+    differing, strays = _compare_sums(plan, directory, late, kept, differences, sums, latencies)
     differences.differing_tuples = sum(len(one.ids) for one in differing)
     if differences.differing_tuples:
         _compare_pairs(plan, pairs_directory(), late, differing, differences, again=again)
@@ -315,6 +323,7 @@ def _compare_sums(
     kept: Sequence[np.ndarray] | None,
     differences: PairDifferences,
     sums: Iterable[Matches],
+    latencies: LatencyCheck,
 ) -> tuple[list[_Differing], list[tuple[int, ...]]]:
     """Return per stream the tuples whose sums are not as expected, and pairs of no tuple at all."""
     query = plan.query
@@ -341,6 +350,7 @@ def _compare_sums(
         differences.expected += expected.total
         reported += int(count.sum())
         differences.latencies.add(found.latest[found.latest >= 0])
+        latencies.hold(stream, int(expected.probe_id[0]), found.latest)
         if listed:
             count, fingerprint = listed.take(stream, stop)
             unlike = (found.pairs != count) | (found.fingerprint != fingerprint)
@@ -363,7 +373,8 @@ def _compare_sums(
         differences.odd_rows += reader.odd_rows
         differences.invented += 0 if listed else reader.sums.stray_pairs
         reported += reader.sums.stray_pairs
-    differences.produced = reported
+    differences.produced = differences.reported = reported
+    differences.by_sender = np.sum([reader.by_sender for reader in readers], axis=0)
     if listed:
         listed.finish()
         differences.produced = listed.rows

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from actors.protocol import FEEDBACK, Actor, ActorSpec, Context, Message
-from scenarios.verdict.file_checks import check_conservation
-from tests.netsim.simulate import Simulated, simulate
+from actors.protocol import FEEDBACK, Actor, ActorSpec, Context, Message, Wiring
+from netsim.network import full_mesh
+from scenarios.verdict.trace_checks import ReadTrace, check_conservation
+from tests.netsim.simulate import Simulated, link, simulate
 from tests.toys import Sender, Worker
 
 ROUNDS = 20
@@ -27,6 +28,14 @@ class Commander(Actor):
                 context.send("worker", message.payload)
 
 
+def wiring(port: str) -> Wiring:
+    return {
+        "sender": {"out": ("commander",)},
+        "commander": {"worker": ("slow",)},
+        "slow": {port: ("commander",)},
+    }
+
+
 def command(path: Path, port: str, inbox_messages: int) -> Simulated:
     """Run a commander whose worker answers on *port*."""
     return simulate(
@@ -35,11 +44,7 @@ def command(path: Path, port: str, inbox_messages: int) -> Simulated:
             "commander": ActorSpec(actor=Commander),
             "slow": ActorSpec(actor=Worker, arguments={"comparisons": 9_000, "port": port}),
         },
-        {
-            "sender": {"out": ("commander",)},
-            "commander": {"worker": ("slow",)},
-            "slow": {port: ("commander",)},
-        },
+        wiring(port),
         path=path,
         inbox_messages=inbox_messages,
     )
@@ -61,6 +66,9 @@ def test_actors_that_wait_for_each_other_s_room_are_named(tmp_path: Path) -> Non
     outcome = command(trace, "out", 2).outcome
     assert outcome.standstill == ("commander", "slow")
     assert outcome.in_flight > 0
-    check = check_conservation(outcome, trace)
+    placement = {name: name for name in wiring("out")}
+    links = full_mesh(placement, link(1_000))
+    read = ReadTrace(trace, wiring=wiring("out"), placement=placement, network=links)
+    check = check_conservation(outcome, read)
     assert check.passed is False
     assert "commander waits for room at slow waits for room at commander" in check.detail

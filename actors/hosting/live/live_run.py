@@ -158,6 +158,7 @@ class LiveShard:
         if self._part is not None:
             self._part.results.finish()
             measured.ended_ns = self._clock.now()
+        measured.sent = {channel: outlet.sent for channel, outlet in self._outlets.items()}
         measured.peak_bytes = peak_bytes()
         measured.processor_ns = {self._mesh.member: self._clock.processor_ns() - began_ns}
         measured.served = {name: seat.served for name, seat in self._seats.items()}

@@ -290,6 +290,8 @@ class Measured:
         Tuples that sources sent; messages, and their bytes, that actors sent.
     received
         Messages that actors received from others.
+    sent
+        Messages that actors sent, by sender and receiver.
     peak_bytes
         Most memory of the process.
     processor_ns
@@ -303,6 +305,7 @@ class Measured:
     messages: int = 0
     nbytes: int = 0
     received: int = 0
+    sent: dict[Channel, int] = field(default_factory=dict)
     peak_bytes: int = 0
     processor_ns: dict[int, int] = field(default_factory=dict)
     served: dict[str, Served] = field(default_factory=dict)
@@ -315,6 +318,7 @@ class Measured:
         self.messages += other.messages
         self.nbytes += other.nbytes
         self.received += other.received
+        self.sent |= other.sent
         self.peak_bytes += other.peak_bytes
         self.processor_ns |= other.processor_ns
         self.served |= other.served

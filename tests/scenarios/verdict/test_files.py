@@ -155,11 +155,23 @@ def test_what_cannot_be_judged_is_refused_with_its_name(
         judged_after(tamper, monkeypatch)
 
 
+def of_other_actors(table: pa.Table) -> pa.Table:
+    names = pa.array(["somebody"] * len(table)).dictionary_encode()
+    return table.set_column(0, "sender", names)
+
+
+def test_a_trace_of_other_actors_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = judged_after(changed("trace.parquet", of_other_actors), monkeypatch)
+    (check,) = (check for check in verdict.checks if check.name == "trace")
+    assert check.passed is False
+    assert "no actor's" in check.detail
+
+
 @pytest.mark.parametrize("pairs", [True, False])
 def test_files_are_as_they_should_be(pairs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = judged_after(lambda directory: None, monkeypatch, pairs=pairs)
     assert next(check.passed for check in verdict.checks if check.name == "files")
     figures = next(check for check in verdict.checks if check.name == "figures")
     assert figures.passed is None
-    for word in ("latencies", "throughput", "bytes", "memory", "columns", "table", "prepared"):
+    for word in ("seconds", "memory", "costs", "sizes", "percentiles", "columns", "prepared"):
         assert word in figures.detail

@@ -1,0 +1,176 @@
+"""Whether latencies are those that the trace and the streams allow, tuple by tuple.
+
+A tuple's latency ends when a sink is reached by a message, which is in the trace. It begins when
+the tuple came into being. At a rate that follows from its arrival number; else all tuples of a
+message came into being when their source received the timer that made it send them. So birth and
+latency of each tuple add up to a time at which a sink was reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from actors.feed import only_times_of_others, open_feed
+from actors.results import Sink
+from actors.source import NS_PER_S, Source
+from scenarios.plan import Plan
+from scenarios.verdict import CheckResult
+
+_TIMES_MAX = 1 << 22
+"""Messages to sinks, or from a source, whose times are kept at the most: memory does not grow with
+the streams."""
+_CHUNK_ROWS = 65_536
+
+
+class LatencyCheck:
+    """Takes the trace batch by batch, then latencies by ascending ranges of tuples.
+
+    Attributes
+    ----------
+    early
+        Messages that left a source before their last tuple had come into being.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        graph = plan.graph()
+        specs = graph.specs
+        sources = [place for place, name in enumerate(specs) if name in graph.sources]
+        sinks = [place for place, spec in enumerate(specs.values()) if spec.actor is Sink]
+        self._sources, self._sinks = (_mask(codes, len(specs)) for codes in (sources, sinks))
+        self._rate_tps = plan.feeding.rate_tps
+        self._unknown = _why_not(plan, len(sources), bool(sinks))
+        known = all(issubclass(specs[name].actor, Source) for name in graph.sources)
+        self._by_rate = known and plan.config.clock == "virtual" and not _has_wrong_clocks(plan)
+        self._reached: list[np.ndarray] = []
+        self._sent: list[np.ndarray] = []
+        self._timers: list[np.ndarray] = []
+        self._ready = False
+        self._kept = self._wrong = self._held = self.early = 0
+        self._numbers = _ArrivalNumbers(plan)
+
+    def see(self, at: Mapping[str, np.ndarray]) -> None:
+        """Take rows of the trace, by column."""
+        sender, receiver = at["sender"], at["receiver"]
+        sent = self._sources[sender] & (at["first"] >= 0) & (sender != receiver)
+        if self._rate_tps is not None and self._by_rate:
+            self.early += int((at["sent_ns"][sent] < self._at_rate(at["last"][sent])).sum())
+        if self._unknown:
+            return
+        reached = np.unique(at["arrived_ns"][self._sinks[receiver]])
+        self._reached.append(reached)
+        self._kept += len(reached)
+        if self._rate_tps is None:
+            timers = self._sources[receiver]
+            self._sent.append(np.stack([at["first"][sent], at["sent_ns"][sent]]))
+            self._timers.append(np.stack([at["done_ns"][timers], at["arrived_ns"][timers]]))
+            self._kept += int(sent.sum()) + int(timers.sum())
+        if self._kept > _TIMES_MAX:
+            self._unknown = "there are too many messages to keep the times of"
+            self._reached, self._sent, self._timers = [], [], []
+
+    def hold(self, stream: int, first: int, latency_ns: np.ndarray) -> None:
+        """Check the latencies of tuples from *first* on; a negative one is of no report."""
+        if not self._reached:
+            self._unknown = self._unknown or "the trace has no rows of this run's actors"
+        if self._unknown:
+            return
+        if not self._ready:
+            self._prepare()
+        seq = self._numbers.take(stream, first, len(latency_ns))
+        reported = np.flatnonzero(latency_ns >= 0)
+        if not len(reported):
+            return
+        born_ns = self._born_ns(seq[reported])
+        reached = self._reached[0]
+        ended_ns = born_ns + latency_ns[reported]
+        place = np.minimum(np.searchsorted(reached, ended_ns), len(reached) - 1)
+        self._held += len(reported)
+        self._wrong += int((reached[place] != ended_ns).sum()) if len(reached) else len(reported)
+
+    def check(self) -> CheckResult:
+        """Return what is wrong with the latencies."""
+        detail = f"{self._wrong:,} of {self._held:,} latencies end when no sink was reached"
+        if self.early:
+            detail += f"; {self.early:,} messages left before their tuples came into being"
+        passed: bool | None = not (self._wrong or self.early)
+        if passed and (self._unknown or not self._held):
+            passed, detail = None, self._unknown or "no tuple was reported"
+        return CheckResult(name="latencies", passed=passed, detail=detail)
+
+    def _prepare(self) -> None:
+        """Put in order what was seen."""
+        self._ready = True
+        self._reached = [np.unique(np.concatenate(self._reached))]
+        if self._rate_tps is None:
+            for kept in (self._sent, self._timers):
+                kept[:] = [np.unique(np.concatenate(kept, axis=1), axis=1)]
+
+    def _at_rate(self, seq: np.ndarray) -> np.ndarray:
+        assert self._rate_tps is not None
+        seconds, rest = seq // self._rate_tps, seq % self._rate_tps
+        born_ns: np.ndarray = seconds * NS_PER_S + rest * NS_PER_S // self._rate_tps
+        return born_ns
+
+    def _born_ns(self, seq: np.ndarray) -> np.ndarray:
+        if self._rate_tps is not None:
+            return self._at_rate(seq)
+        (first, sent_ns), (done_ns, arrived_ns) = self._sent[0], self._timers[0]
+        message = np.searchsorted(first, seq, "right") - 1
+        # What is sent leaves when the service of the timer is done.
+        timer = np.minimum(np.searchsorted(done_ns, sent_ns), len(done_ns) - 1)
+        born_ns: np.ndarray = arrived_ns[timer][message]
+        return born_ns
+
+
+class _ArrivalNumbers:
+    """The arrival numbers of tuples, by stream and position, taken by ascending ranges."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._alone = len(plan.files) == 1
+        self._feed = open_feed(only_times_of_others(plan.files, -1), None)
+        self._waiting = [np.empty(0, np.int64) for _ in plan.files]
+        """Those that have been read and not taken."""
+
+    def take(self, stream: int, first: int, tuples: int) -> np.ndarray:
+        """Return the numbers of so many tuples from *first* on, which follow those taken before."""
+        if self._alone:
+            return np.arange(first, first + tuples)
+        while len(self._waiting[stream]) < tuples:
+            arrivals = self._feed.take(_CHUNK_ROWS)
+            assert arrivals is not None  # the oracle has read as many
+            pairs = zip(self._waiting, arrivals.seq, strict=True)
+            self._waiting = [np.concatenate(pair) for pair in pairs]
+        taken, self._waiting[stream] = np.split(self._waiting[stream], [tuples])
+        return taken
+
+
+def _mask(codes: list[int], most: int) -> np.ndarray:
+    mask = np.zeros(most, np.bool_)
+    mask[codes] = True
+    return mask
+
+
+def _why_not(plan: Plan, sources: int, sinks: bool) -> str:
+    """Return why latencies cannot be checked; nothing where they can be."""
+    specs = plan.graph().specs
+    if plan.config.clock != "virtual":
+        return "the clock was live"
+    if not sinks:
+        return "there is no sink"
+    if not all(issubclass(specs[name].actor, Source) for name in plan.graph().sources):
+        return "its sources say themselves when a tuple came into being"
+    if plan.feeding.rate_tps is None and sources > 1:
+        return "several sources feed without a rate"
+    if plan.recovers:
+        return "results wait for snapshots, or come again"
+    if _has_wrong_clocks(plan):
+        return "clocks are wrong"
+    if plan.query.interval or plan.feeding.disorder:
+        return "a latency may begin with either tuple of a pair: with the one that came later"
+    return ""
+
+
+def _has_wrong_clocks(plan: Plan) -> bool:
+    return any(fault.kind == "skew" for fault in plan.config.faults)

@@ -1,0 +1,396 @@
+"""Checks over the trace that a run wrote, which is read once, a batch of rows at a time.
+
+None of them believes what the kernel counted: messages are added up link by link, bytes and times
+row by row, and the digest is that of the file as it is on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from actors.protocol import HEADER_BYTES, Channel, Wiring
+from actors.result_files import COLLECTORS_SCHEMA
+from netsim.network import link_between
+from netsim.outcome import Outcome
+from netsim.trace import COLUMNS, READ_ROWS, trace_names
+from scenarios.verdict import CheckResult
+
+_NAMED = 3
+"""So many columns, the first ones, are names."""
+_TIMES = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
+_MOST_BYTES = 2**30
+"""Of a longer message the link's time is taken to be that of so many: int64 has it in bits a
+second."""
+
+
+_ROW_BYTES, _ID_BYTES = 16, 8
+"""Of a row of a report, a tuple's id and its number of matches, or of a late one its time; and of
+each id of a result."""
+_COLLECTOR_BYTES = 8 * len(COLLECTORS_SCHEMA)
+
+
+class ReadTrace:
+    """What the rows of a trace add up to.
+
+    Parameters
+    ----------
+    path
+        The trace.
+    wiring, placement
+        Of the actors that ran.
+    network
+        The links between their sites; None of a live run, whose clocks and links are real.
+    watch
+        Called with the rows, some thousand at a time: columns by name, actors by their rank.
+
+    Attributes
+    ----------
+    received, nbytes, rows
+        Messages, their bytes and the tuples they speak of, by sender and receiver.
+    crossed
+        Bytes that are part of the run's: of messages between two sites, live between two actors.
+    overtaken
+        Messages that were served behind one that their sender had sent later on the same channel.
+    unnumbered
+        Messages and timers that are not there, by the numbers that their senders gave the others,
+        or that have a number twice.
+    unknown
+        Rows with a name that is no actor's or no port's.
+    untimely
+        Rows whose times run backwards, or that were served while their receiver served another.
+    too_fast
+        Messages that arrived sooner than the least latency of their link, and their transmission,
+        allow.
+    spans
+        Rows about tuples that cannot be: arrival numbers that are negative, or the wrong way round.
+    latest
+        The greatest arrival number that a row is about.
+    ended_ns
+        When the last service was done.
+    digest
+        Of all rows, as `netsim.trace` has it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        wiring: Wiring,
+        placement: Mapping[str, str],
+        network: nx.Graph | None,
+        watch: Callable[[Mapping[str, np.ndarray]], None] | None = None,
+    ) -> None:
+        names = trace_names(wiring)
+        actors = list(wiring)
+        self._actors = {name: code for code, name in enumerate(names[: len(actors)])}
+        self._ports = {name: code for code, name in enumerate(names) if code >= len(actors)}
+        self.virtual = network is not None
+        self._links = _Links(network, [placement[actor] for actor in actors])
+        self._watch = watch
+        self._last: dict[int, tuple[int, int]] = {}
+        self._done_ns = np.zeros(len(actors), np.int64)
+        self._numbers = np.zeros((3, len(actors)), np.int64)
+        """By sender: its rows, their highest number and one, and the sum of their numbers."""
+        messages: Counter[int] = Counter()
+        nbytes: Counter[int] = Counter()
+        rows_of: Counter[int] = Counter()
+        self.overtaken = self.unknown = self.untimely = self.too_fast = self.ended_ns = 0
+        self.spans, self.latest = 0, -1
+        hashed = hashlib.sha256("\n".join(names).encode())
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(READ_ROWS, columns=list(COLUMNS)):
+                rows = self._integers(batch)
+                hashed.update(rows.T.astype("<i8").tobytes())
+                self._add(rows, messages, nbytes, rows_of)
+        self.digest = hashed.hexdigest()[:16]
+
+        def by_channel(counted: Mapping[int, int]) -> dict[Channel, int]:
+            pairs = ((divmod(code, len(actors)), count) for code, count in counted.items())
+            return {(actors[ends[0]], actors[ends[1]]): count for ends, count in pairs}
+
+        self.received, self.nbytes = by_channel(messages), by_channel(nbytes)
+        self.rows = by_channel(rows_of)
+        self.crossed = sum(
+            carried
+            for (sender, receiver), carried in self.nbytes.items()
+            if not self.virtual or placement[sender] != placement[receiver]
+        )
+        count, stop, total = self._numbers
+        self.unnumbered = int(np.abs(stop - count).sum() + (total != stop * (stop - 1) // 2).sum())
+
+    @property
+    def channels(self) -> int:
+        """How many channels messages came on."""
+        return len(self.received)
+
+    def _integers(self, batch: pa.RecordBatch) -> np.ndarray:
+        """Return the rows of *batch* as int64, a column each, names as their codes."""
+        columns = np.empty((len(COLUMNS), len(batch)), np.int64)
+        for place, column in enumerate(batch.columns):
+            if place >= _NAMED:
+                columns[place] = column.to_numpy()
+                continue
+            codes = self._ports if COLUMNS[place] == "port" else self._actors
+            code_of = np.array([codes.get(name, -1) for name in column.dictionary.to_pylist()])
+            columns[place] = code_of[column.indices.to_numpy()]
+        self.unknown += int((columns[:_NAMED] < 0).any(axis=0).sum())
+        return columns
+
+    def _add(
+        self,
+        rows: np.ndarray,
+        messages: Counter[int],
+        nbytes: Counter[int],
+        rows_of: Counter[int],
+    ) -> None:
+        if self.unknown:
+            return  # whose they are cannot be said
+        at = dict(zip(COLUMNS, rows, strict=True))
+        if self._watch:
+            self._watch(at)
+        actors = len(self._actors)
+        times = [at[name] for name in _TIMES]
+        if not self.virtual:  # clocks of machines differ: a message may seem to arrive early
+            del times[:2]
+        backwards = times[0] < 0
+        for before, after in pairwise(times):
+            backwards |= after < before
+        self.untimely += int(backwards.sum()) + self._overlapping(at)
+        self.ended_ns = max(self.ended_ns, int(at["done_ns"].max(initial=0)))
+        for sums, values in zip(self._numbers[::2], (None, at["seq"]), strict=True):
+            sums += _sum_by(at["sender"], values, actors)
+        np.maximum.at(self._numbers[1], at["sender"], at["seq"] + 1)
+
+        first, last = at["first"], at["last"]
+        about = (first != -1) | (last != -1)
+        self.spans += int((about & ((first < 0) | (last < first))).sum())
+        self.latest = max(self.latest, int(last.max(initial=-1)))
+
+        sent = np.flatnonzero(at["sender"] != at["receiver"])
+        channel = at["sender"][sent] * actors + at["receiver"][sent]
+        order = np.argsort(channel, kind="stable")
+        sent, channel = sent[order], channel[order]
+        if not len(sent):
+            return
+        seq, arrived, size = (at[name][sent] for name in ("seq", "arrived_ns", "nbytes"))
+        same = channel[1:] == channel[:-1]
+        self.overtaken += int(np.sum(same & ((np.diff(seq) <= 0) | (np.diff(arrived) < 0))))
+        starts = np.flatnonzero(np.concatenate([[True], ~same]))
+        stops = np.append(starts[1:], len(channel))
+        sizes = np.add.reduceat(size, starts)
+        spoken = np.add.reduceat(at["rows"][sent], starts)
+        on_its_way = arrived - at["left_ns"][sent]
+        for start, stop, carried, about_rows in zip(
+            starts, stops, sizes.tolist(), spoken.tolist(), strict=True
+        ):
+            code = int(channel[start])
+            before = self._last.get(code)
+            if before and (seq[start] <= before[0] or arrived[start] < before[1]):
+                self.overtaken += 1
+            self._last[code] = int(seq[stop - 1]), int(arrived[stop - 1])
+            messages[code] += int(stop - start)
+            nbytes[code] += carried
+            rows_of[code] += about_rows
+            if self.virtual:
+                least_ns = self._links.least_ns(code, size[start:stop])
+                self.too_fast += int((on_its_way[start:stop] < least_ns).sum())
+
+    def _overlapping(self, at: Mapping[str, np.ndarray]) -> int:
+        """Return how many services began before their actor was done with the one before."""
+        order = np.argsort(at["receiver"], kind="stable")
+        actor, started, done = (at[name][order] for name in ("receiver", "started_ns", "done_ns"))
+        free = np.concatenate([[0], done[:-1]])
+        first = np.flatnonzero(np.concatenate([[True], actor[1:] != actor[:-1]]))
+        free[first] = self._done_ns[actor[first]]
+        last = np.append(first[1:], len(actor)) - 1
+        self._done_ns[actor[last]] = done[last]
+        return int((started < free).sum())
+
+
+class _Links:
+    """The links that channels cross, between the *sites* of their ends."""
+
+    def __init__(self, network: nx.Graph | None, sites: Sequence[str]) -> None:
+        self._network, self._sites = network, sites
+        self._known: dict[int, tuple[int, int] | None] = {}
+
+    def least_ns(self, channel: int, nbytes: np.ndarray) -> np.ndarray:
+        """Return how long messages of so many bytes are on their way on *channel* at the least."""
+        if channel not in self._known:
+            here, there = (self._sites[end] for end in divmod(channel, len(self._sites)))
+            link = link_between(self._network, here, there)
+            self._known[channel] = (link.latency.least_ns, link.bandwidth_bps) if link else None
+        link_of = self._known[channel]
+        if link_of is None:
+            return np.zeros(len(nbytes), np.int64)
+        latency_ns, bandwidth_bps = link_of
+        transmission: np.ndarray = np.minimum(nbytes, _MOST_BYTES) * 8_000_000_000 // bandwidth_bps
+        return latency_ns + transmission
+
+
+def _sum_by(codes: np.ndarray, values: np.ndarray | None, most: int) -> np.ndarray:
+    """Return sums of *values*, or the numbers of rows, by code: whole numbers, so no floats."""
+    if values is None:
+        return np.bincount(codes, minlength=most)
+    sums = np.zeros(most, np.int64)
+    np.add.at(sums, codes, values)
+    return sums
+
+
+def check_conservation(outcome: Outcome, trace: ReadTrace) -> CheckResult:
+    """Check that each message was received once, but for those that faults lost and doubled.
+
+    So it is on every channel: one that was lost on its way, and one that nobody sent, differ even
+    where together they are as many as they should be.
+    """
+    received = sum(trace.received.values())
+    known = received + outcome.in_flight + outcome.lost - outcome.doubled
+    detail = f"{outcome.messages:,} sent, {received:,} received, {outcome.in_flight:,} in flight"
+    if outcome.lost or outcome.doubled:
+        detail += f", {outcome.lost:,} lost, {outcome.doubled:,} received twice"
+    if outcome.standstill:
+        circle = [*outcome.standstill, outcome.standstill[0]]
+        detail += f"; {' waits for room at '.join(circle)}, for ever"
+    whole = outcome.messages == known and not outcome.in_flight
+    for channel in sorted({*outcome.due, *trace.received}):
+        due, there = outcome.due.get(channel, 0), trace.received.get(channel, 0)
+        if due != there:
+            whole = False
+            detail += f"; {due:,} were due from {channel[0]} to {channel[1]}, {there:,} came"
+            break
+    # What is lost, and what recovery takes back, has numbers that nothing received has.
+    if trace.unnumbered and not (outcome.lost or outcome.doubled or outcome.recovered):
+        whole = False
+        detail += f"; {trace.unnumbered:,} of those that senders numbered are not there, or twice"
+    return CheckResult(
+        name="conservation",
+        passed=whole if outcome.messages else None,
+        detail=detail,
+    )
+
+
+def check_fifo(trace: ReadTrace) -> CheckResult:
+    """Check that on no channel a message arrived before one that was sent earlier.
+
+    Timers are no messages: each fires when it was set for.
+    """
+    return CheckResult(
+        name="fifo",
+        passed=trace.overtaken == 0 if trace.channels else None,
+        detail=f"{trace.overtaken:,} messages overtaken on {trace.channels:,} channels",
+    )
+
+
+def check_trace(outcome: Outcome, trace: ReadTrace, tuples: int) -> CheckResult:
+    """Check that the trace is possible, and is what the run's own figures were counted from.
+
+    *tuples* are those of all streams: sources fed in so many, unless a crash made them skip some.
+    """
+    wrong = []
+    if trace.unknown:
+        wrong.append(f"{trace.unknown:,} rows have names that are no actor's or no port's")
+    if trace.untimely:
+        wrong.append(f"{trace.untimely:,} rows have times that run backwards")
+    if trace.too_fast:
+        wrong.append(f"{trace.too_fast:,} messages arrived sooner than their links allow")
+    if trace.spans or trace.latest >= tuples:
+        wrong.append("rows are about tuples that do not exist")
+    if trace.virtual and trace.digest != outcome.digest:
+        wrong.append(f"its digest is {trace.digest}, not {outcome.digest}")
+    recovered = outcome.recovered
+    if outcome.tuples != tuples and not (recovered and recovered.weakens):
+        wrong.append(f"{outcome.tuples:,} tuples were fed in, of {tuples:,}")
+    ended = outcome.virtual_ns
+    # Live, the clock goes on while the last results are written.
+    if trace.ended_ns > ended or (trace.virtual and trace.ended_ns < ended):
+        wrong.append(f"the last service was done at {trace.ended_ns:,} ns, not at {ended:,} ns")
+    sent = outcome.nbytes - (outcome.injected.overhead_bytes if outcome.injected else 0)
+    # A message has bytes that was lost, or is a marker of a snapshot, and has no row; one that came
+    # twice has two.
+    whole = not (outcome.lost or outcome.doubled or outcome.recovered)
+    if whole and trace.crossed != sent:
+        wrong.append(f"its messages have {trace.crossed:,} bytes, not {sent:,}")
+    detail = "its digest and times are the run's, and no message was faster than its link"
+    detail += "; of bytes only those that arrived are in it" if not whole else ""
+    return CheckResult(name="trace", passed=not wrong, detail="; ".join(wrong) or detail)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What is in a run's files of results.
+
+    Attributes
+    ----------
+    by_sender
+        Rows of reports, by the rank of the actor that sent them; those of no actor are left out.
+    pairs
+        That they report.
+    late, collectors
+        Rows of tuples that were dropped as late, and of what collectors did.
+    streams
+        Ids that a result has.
+    """
+
+    by_sender: np.ndarray
+    pairs: int
+    late: int
+    collectors: int
+    streams: int
+
+
+def check_sinks(
+    outcome: Outcome, trace: ReadTrace, sinks: Collection[str], ranks: Sequence[str], here: Written
+) -> CheckResult:
+    """Check that what *sinks* received is what is *here*, in rows by sender and in bytes.
+
+    A report of late tuples has their ids and times, one of a collector its figures; these have no
+    sender in the files, so senders may have sent more rows than they are known for.
+    """
+    to_sinks = [channel for channel in trace.received if channel[1] in sinks]
+    messages = sum(trace.received[channel] for channel in to_sinks)
+    if outcome.recovered or not messages:
+        why = "results wait for snapshots, or come again" if messages else "nothing reached a sink"
+        return CheckResult(name="sinks", passed=None, detail=why)
+    rows: Counter[str] = Counter()
+    for channel in to_sinks:
+        rows[channel[0]] += trace.rows[channel]
+    written = dict(zip(ranks, here.by_sender.tolist(), strict=True))
+    wrong = [
+        f"{sender} sent {rows[sender]:,} rows, of which {count:,} are there"
+        for sender, count in written.items()
+        if count > rows[sender] or (count < rows[sender] and not here.late)
+    ]
+    reports = sum(written.values()) + here.late
+    if not wrong and rows.total() != reports:
+        wrong.append(f"sinks received {rows.total():,} rows, of which {reports:,} are there")
+    nbytes = sum(trace.nbytes[channel] for channel in to_sinks)
+    due = messages * HEADER_BYTES + _ROW_BYTES * reports
+    due += _ID_BYTES * here.streams * here.pairs + _COLLECTOR_BYTES * here.collectors
+    if nbytes != due:
+        wrong.append(f"they received {nbytes:,} bytes, and what is there has {due:,}")
+    detail = f"what {messages:,} messages brought them is in the files, by senders, rows and bytes"
+    return CheckResult(name="sinks", passed=not wrong, detail="; ".join(wrong[:3]) or detail)
+
+
+def arrivals_of(seq: int, trace: Path) -> dict[str, float]:
+    """Return when the tuple of arrival number *seq* first reached each actor, in virtual ms."""
+    first_ns: dict[str, int] = {}
+    with pq.ParquetFile(trace) as file:
+        for rows in file.iter_batches(columns=["receiver", "first", "last", "arrived_ns"]):
+            about = pc.and_(pc.less_equal(rows["first"], seq), pc.greater_equal(rows["last"], seq))
+            rows = rows.filter(about)
+            receivers = rows["receiver"].dictionary_decode().to_pylist()
+            for actor, arrived_ns in zip(receivers, rows["arrived_ns"].to_pylist(), strict=True):
+                first_ns[actor] = min(arrived_ns, first_ns.get(actor, arrived_ns))
+    return {actor: arrived_ns / 1e6 for actor, arrived_ns in first_ns.items()}
