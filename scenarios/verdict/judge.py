@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,7 @@ def judge(
         wiring=graph.wiring,
         placement=graph.placement,
         network=network,
+        widest=prod(max(1.0, f.factor) for f in plan.config.faults if f.kind == "bandwidth"),
         watch=latencies.see,
     )
     lateness = check_lateness(plan.files, plan.feeding, directory)

@@ -51,6 +51,8 @@ class ReadTrace:
         Of the actors that ran.
     network
         The links between their sites; None of a live run, whose clocks and links are real.
+    widest
+        By what factor faults make a link's bandwidth greater at the most.
     watch
         Called with the rows, some thousand at a time: columns by name, actors by their rank.
 
@@ -89,6 +91,7 @@ class ReadTrace:
         wiring: Wiring,
         placement: Mapping[str, str],
         network: nx.Graph | None,
+        widest: float = 1,
         watch: Callable[[Mapping[str, np.ndarray]], None] | None = None,
     ) -> None:
         names = trace_names(wiring)
@@ -96,7 +99,7 @@ class ReadTrace:
         self._actors = {name: code for code, name in enumerate(names[: len(actors)])}
         self._ports = {name: code for code, name in enumerate(names) if code >= len(actors)}
         self.virtual = network is not None
-        self._links = _Links(network, [placement[actor] for actor in actors])
+        self._links = _Links(network, [placement[actor] for actor in actors], widest)
         self._watch = watch
         self._last: dict[int, tuple[int, int]] = {}
         self._done_ns = np.zeros(len(actors), np.int64)
@@ -221,8 +224,8 @@ class ReadTrace:
 class _Links:
     """The links that channels cross, between the *sites* of their ends."""
 
-    def __init__(self, network: nx.Graph | None, sites: Sequence[str]) -> None:
-        self._network, self._sites = network, sites
+    def __init__(self, network: nx.Graph | None, sites: Sequence[str], widest: float) -> None:
+        self._network, self._sites, self._widest = network, sites, widest
         self._known: dict[int, tuple[int, int] | None] = {}
 
     def least_ns(self, channel: int, nbytes: np.ndarray) -> np.ndarray:
@@ -230,7 +233,11 @@ class _Links:
         if channel not in self._known:
             here, there = (self._sites[end] for end in divmod(channel, len(self._sites)))
             link = link_between(self._network, here, there)
-            self._known[channel] = (link.latency.least_ns, link.bandwidth_bps) if link else None
+            if link is None:
+                self._known[channel] = None
+            else:
+                bandwidth_bps = int(link.bandwidth_bps * self._widest)
+                self._known[channel] = link.latency.least_ns, bandwidth_bps
         link_of = self._known[channel]
         if link_of is None:
             return np.zeros(len(nbytes), np.int64)

@@ -267,3 +267,9 @@ def test_what_is_not_broken_passes(run: Ordinary) -> None:
     assert verdict.passed is True, verdict.checks
     passed = {check.name for check in verdict.checks if check.passed}
     assert {"conservation", "fifo", "trace", "sinks", "latencies"} <= passed
+
+
+def test_links_that_a_fault_makes_wider_are_not_too_fast() -> None:
+    faults = [{"kind": "bandwidth", "factor": 2.0}]
+    verdict = replace(FREE, parameters={"faults": faults}).run().verdict
+    assert verdict.passed is True, verdict.checks
