@@ -64,6 +64,14 @@ def _are_whole(*figures: object) -> bool:
     return all(type(figure) is int and figure >= 0 for figure in figures)
 
 
+def _check_prices(prices: Mapping[str, object]) -> None:
+    """Raise :exc:`ValueError` naming the first of *prices* that is no whole number, 0 or more."""
+    for name, value in prices.items():
+        if not _are_whole(value):
+            unit = " of picoseconds" if name.endswith("_ps") else ""
+            raise ValueError(f"{name} is {value!r}; it must be a whole number{unit}, 0 or more")
+
+
 def _ascend(sizes: Sequence[int]) -> bool:
     return bool(sizes) and all(a < b for a, b in pairwise(sizes))
 
@@ -349,15 +357,7 @@ class CostProfile:
     """Whether `sent_ns` can be more than 0."""
 
     def __post_init__(self) -> None:
-        self._check_prices({name: getattr(self, name) for name in COSTS})
-
-    def _check_prices(self, prices: Mapping[str, object]) -> None:
-        for name, value in prices.items():
-            if not _are_whole(value):
-                raise ValueError(
-                    f"cost profile {self.name!r}: {name} is {value!r}; it must be a whole number "
-                    "of picoseconds, 0 or more"
-                )
+        _check_prices({name: getattr(self, name) for name in COSTS})
 
     def floor_ns(self, rows: int, nbytes: int) -> int:
         """Return the least that a message of *rows* tuples and *nbytes* bytes costs to receive."""
@@ -472,7 +472,10 @@ def _structures_of(written: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _parse(version: _Version) -> Mapping[str, Any]:
-    return tomllib.loads(version.path.read_text())
+    try:
+        return tomllib.loads(version.path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{version.path}: {error}") from None
 
 
 @cache
@@ -486,6 +489,8 @@ def _load(version: _Version, *others: _Version) -> CostProfile:
     except TypeError as error:
         allowed = ", ".join(f.name for f in fields(CostProfile))
         raise ValueError(f"{path}: {error}; a cost profile has the keys {allowed}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     inherited = _load(*others) if others else profile
     structures.pop(LIKE, None)
     return replace(
@@ -556,6 +561,9 @@ class TransportCost:
     sent_message_ps: int
     sent_byte_ps: int
 
+    def __post_init__(self) -> None:
+        _check_prices(vars(self))
+
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorCost:
@@ -574,6 +582,9 @@ class OperatorCost:
     message_ps: int
     row_ps: int
     work_percent: int
+
+    def __post_init__(self) -> None:
+        _check_prices(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -603,11 +614,6 @@ class OperatorProfile(CostProfile):
         prices = {one.name: getattr(base, one.name) for one in fields(base)}
         return cls(**prices | changed, transport=transport, cost=cost)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_prices(vars(self.transport))
-        self._check_prices(vars(self.cost))
-
     def _scaled(self, ps: int) -> int:
         return ps * self.cost.work_percent // 100
 
@@ -636,11 +642,13 @@ def operator_profiles(name_or_path: str | Path, topology: str) -> dict[str, Oper
     measured: Mapping[str, Any] = values.get(OPERATORS, {}).get(topology, {})
     if not measured:
         return {}
+    place = TRANSPORT
     try:
-        transport = TransportCost(**values[TRANSPORT])
-        return {
-            role: OperatorProfile.of(base, transport, OperatorCost(**cost))
-            for role, cost in measured.items()
-        }
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{path}: the operators of {topology}: {error}") from None
+        transport = TransportCost(**values.get(TRANSPORT, {}))
+        profiles = {}
+        for role, cost in measured.items():
+            place = f"{OPERATORS}.{topology}.{role}"
+            profiles[role] = OperatorProfile.of(base, transport, OperatorCost(**cost))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {place}: {error}") from None
+    return profiles

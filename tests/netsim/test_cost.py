@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,17 @@ def test_a_negative_or_broken_cost_is_refused() -> None:
     for wrong in (-1, 0.5):
         with pytest.raises(ValueError, match=r"bit_ps is .* whole number of picoseconds"):
             CostProfile(**values | {"name": "x", "bit_ps": wrong})
+
+
+def test_a_file_with_a_broken_cost_or_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    text = (PROFILES / "default.toml").read_text()
+    path.write_text(re.sub(r"(?m)^bit_ps = .*$", "bit_ps = -1", text))
+    with pytest.raises(ValueError, match=f"{path}: bit_ps is -1; it must be a whole number"):
+        load_profile(path)
+    path.write_text("bit_ps = one\n")
+    with pytest.raises(ValueError, match=f"{path}: .*line 1"):
+        load_profile(path)
 
 
 def test_an_unknown_profile_is_answered_with_those_there_are() -> None:

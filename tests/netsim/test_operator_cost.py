@@ -9,6 +9,7 @@ import pytest
 
 from joins.work import Work
 from netsim.cost import (
+    COSTS,
     OperatorCost,
     OperatorProfile,
     TransportCost,
@@ -52,26 +53,40 @@ def test_work_has_a_factor_and_time_itself_has_none() -> None:
 
 
 def test_a_price_that_is_no_whole_number_is_refused() -> None:
-    for transport, cost in (
-        (replace(TRANSPORT, sent_byte_ps=0.5), COST),  # type: ignore[arg-type]
-        (TRANSPORT, replace(COST, work_percent=-1)),
-    ):
-        with pytest.raises(ValueError, match=r"(sent_byte_ps|work_percent) is .* whole number"):
-            OperatorProfile.of(load_profile(), transport, cost)
+    with pytest.raises(ValueError, match=r"sent_byte_ps is 0\.5; .* whole number of picoseconds"):
+        replace(TRANSPORT, sent_byte_ps=0.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"work_percent is -1; .* whole number, 0 or more"):
+        replace(COST, work_percent=-1)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("entry", "said"),
     [
-        ('[operators.hash_join."a"]\nmessage_ps = 1\nrow_ps = 1\n', "work_percent"),
-        ('[operators.hash_join."a"]\nweight = 1\n', "weight"),
+        ("[operators.hash_join.a]\nmessage_ps = 1\nrow_ps = 1", "hash_join.a: .*work_percent"),
+        ("[operators.hash_join.a]\nweight = 1", "hash_join.a: .*weight"),
+        (
+            "[operators.hash_join.a]\nmessage_ps = 1\nrow_ps = -1\nwork_percent = 1",
+            "operators.hash_join.a: row_ps is -1; it must be a whole number of picoseconds, 0 or",
+        ),
+        (
+            "[operators.hash_join.a]\nmessage_ps = 1\nrow_ps = 1\nwork_percent = 0.5",
+            r"operators.hash_join.a: work_percent is 0\.5; it must be a whole number, 0 or more",
+        ),
+        (
+            "[transport]\nlocal_message_ps = 1\nsent_message_ps = 1\nsent_byte_ps = 2.5",
+            r"transport: sent_byte_ps is 2\.5; it must be a whole number of picoseconds",
+        ),
+        ("[transport]\nlocal_message_ps = 1", "transport: .*sent_message_ps"),
     ],
 )
-def test_a_wrong_entry_is_named(tmp_path: Path, text: str, said: str) -> None:
-    default = load_profile()
+def test_a_wrong_entry_is_named_with_its_file(tmp_path: Path, entry: str, said: str) -> None:
+    tables = {
+        "transport": "[transport]\n" + "".join(f"{key} = 1\n" for key in vars(TRANSPORT)),
+        "operators": "[operators.hash_join.a]\n" + "".join(f"{key} = 1\n" for key in vars(COST)),
+    }
+    tables["transport" if entry.startswith("[transport]") else "operators"] = entry
+    units = "".join(f"{cost} = 1\n" for cost in COSTS)
     path = tmp_path / "mine.toml"
-    units = "\n".join(f"{k} = {v}" for k, v in vars(default).items() if k.endswith("_ps"))
-    transport = "\n".join(f"{key} = 1" for key in vars(TRANSPORT))
-    path.write_text(f"{units}\n[transport]\n{transport}\n{text}")
-    with pytest.raises(ValueError, match=f"the operators of hash_join: .*{said}"):
+    path.write_text("\n".join([units, *tables.values()]))
+    with pytest.raises(ValueError, match=f"{path}: .*{said}"):
         operator_profiles(path, "hash_join")
