@@ -11,8 +11,8 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -64,8 +64,7 @@ class Door:
         secrets
             What all members share.
         """
-        with self._listener:
-            links = _connect(member, addresses[:member], secrets)
+        with self._listener, _connected(member, addresses[:member], secrets) as links:
             expected = set(range(member + 1, members))
             arrived: SimpleQueue[tuple[int, ProcessLink]] = SimpleQueue()
 
@@ -107,19 +106,27 @@ def join_last(addresses: Sequence[Address], secrets: Secrets) -> Mesh:
 
     Raise :exc:`OSError` when one of them cannot be reached.
     """
-    return Mesh(len(addresses), _connect(len(addresses), addresses, secrets))
+    with _connected(len(addresses), addresses, secrets) as links:
+        return Mesh(len(addresses), links)
 
 
-def _connect(member: int, addresses: Sequence[Address], secrets: Secrets) -> dict[int, ProcessLink]:
+@contextmanager
+def _connected(
+    member: int, addresses: Sequence[Address], secrets: Secrets
+) -> Iterator[dict[int, ProcessLink]]:
+    """Connect with the members behind *addresses*; yield the links by number, for more to join.
+
+    All links are closed if one of those members cannot be reached, or the block fails.
+    """
     links: dict[int, ProcessLink] = {}
     try:
         for peer, address in enumerate(addresses):
             links[peer] = greet(address, peer, member, secrets)
+        yield links
     except BaseException:
         for link in links.values():
             link.close()
         raise
-    return links
 
 
 class Mesh:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from actors.hosting.mesh import MemberLostError
-from tests.actors.meshes import meshes
+from actors.hosting import mesh
+from actors.hosting.links import greet
+from actors.hosting.mesh import Door, MemberLostError
+from tests.actors.meshes import SECRETS, meshes
 
 
 def test_two_that_send_to_each_other_more_than_fits_the_wire_do_not_wait_for_each_other() -> None:
@@ -46,3 +49,21 @@ def test_a_silent_member_is_seen_and_one_that_works_is_not_silent() -> None:
     with one, other, driver:
         assert driver.silent_s().keys() == {0, 1}
         assert max(driver.silent_s().values()) < 1
+
+
+def test_a_member_that_waits_in_vain_for_another_closes_its_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mesh, "GREETING_S", 0.5)
+    first, second = Door("127.0.0.1"), Door("127.0.0.1")
+    addresses = [first.address, second.address]
+    with ThreadPoolExecutor(4) as pool:
+        joining = pool.submit(first.join, 0, addresses, 3, SECRETS)
+        link = greet(first.address, 0, 1, SECRETS)
+        with pytest.raises(TimeoutError, match="process 2 did not connect"):
+            joining.result(10)
+        reading = pool.submit(link.read)
+        try:
+            assert isinstance(reading.exception(5), EOFError)
+        finally:
+            link.close()
