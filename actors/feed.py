@@ -53,9 +53,10 @@ class StreamFile:
     @property
     def tuples(self) -> int:
         """How many tuples are read, by the footers of the segments."""
-        there: int = sum(
-            _opened(path).metadata.num_rows for path in sorted(self.directory.glob("*.parquet"))
-        )
+        there = 0
+        for path in self._segments():
+            with _opened(path) as file:
+                there += file.metadata.num_rows
         return there if self.rows is None else min(self.rows, there)
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
@@ -63,7 +64,7 @@ class StreamFile:
         stop = self.rows
         checked = _Checked(self.schema)
         columns = ["ts", *self.schema.fields]
-        segments = sorted(self.directory.glob("*.parquet"))
+        segments = self._segments()
         if not segments:
             raise DataError(
                 f"stream {self.schema.stream!r}: no Parquet segment in {self.directory}; if it "
@@ -83,6 +84,9 @@ class StreamFile:
                         yield batch.slice(first, last)
                     if stop is not None and checked.position >= stop:
                         return
+
+    def _segments(self) -> list[Path]:
+        return sorted(self.directory.glob("*.parquet"))
 
 
 @dataclass(frozen=True, kw_only=True)

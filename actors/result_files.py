@@ -352,22 +352,24 @@ class Part:
 
     def __init__(self, destination: Destination, process: int) -> None:
         self._process = process
-        self._open = ExitStack()
         folder = Path(destination.folder)
         self._elsewhere = not (folder / destination.mark).is_file()
-        if self._elsewhere:
-            folder = Path(self._open.enter_context(tempfile.TemporaryDirectory()))
-        self._folder = folder / str(process)
-        self.results = ResultWriter(
-            self._folder,
-            streams=destination.streams,
-            actors=destination.actors,
-            pairs=destination.pairs,
-        )
+        with ExitStack() as opened:
+            if self._elsewhere:
+                folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+            self._folder = folder / str(process)
+            self.results = opened.enter_context(
+                ResultWriter(
+                    self._folder,
+                    streams=destination.streams,
+                    actors=destination.actors,
+                    pairs=destination.pairs,
+                )
+            )
+            self._open = opened.pop_all()
 
     def __enter__(self) -> Part:
         """Return the part itself."""
-        self._open.enter_context(self.results)
         return self
 
     def __exit__(self, *failure: object) -> None:

@@ -31,7 +31,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -131,12 +131,13 @@ class SavedRun:
         if snapshots:
             self._taken = int(snapshots[-1].stem)
             self.saved, self.answered, length = _read_snapshot(snapshots[-1])
-        with writing(self._answers):
-            self._file = self._answers.open("ab", buffering=_BLOCK_BYTES)
+        with writing(self._answers), ExitStack() as opened:
+            self._file = opened.enter_context(self._answers.open("ab", buffering=_BLOCK_BYTES))
             if self._file.tell() < length:
                 raise DataError(f"{self._answers} is damaged: it is too short. {_REMEDY}")
             self._file.truncate(length)  # what follows has no snapshot behind it
             self._reading = self._answers.open("rb")
+            opened.pop_all()  # both stay open until the run is over
         self._length = length
         self._repeated: dict[int, tuple[int, Reply | ActorError]] = {}
         self._repeated_sizes: deque[int] = deque()

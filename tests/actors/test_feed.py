@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors import feed as feeds
 from actors.feed import Feed, StreamFile
 from joins.batch import Schema
 from joins.errors import DataError
@@ -78,3 +80,19 @@ def test_a_batch_that_was_handed_out_keeps_its_values(directory: Path) -> None:
     feed.take(6)
     assert early is not None
     assert np.array_equal(early.parts[0].ts, [0, 1, 2, 3])
+
+
+def test_counting_the_tuples_of_a_stream_leaves_none_of_its_segments_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = WorldStream(list(range(30)), [float(i) for i in range(30)], list(range(30)))
+    file = stream.write("R", tmp_path / "R", 10)
+    opened: list[pq.ParquetFile] = []
+
+    def opening(path: Path) -> pq.ParquetFile:
+        opened.append(pq.ParquetFile(path))
+        return opened[-1]
+
+    monkeypatch.setattr(feeds, "_opened", opening)
+    assert file.tuples == 30
+    assert [segment.closed for segment in opened] == [True] * 3

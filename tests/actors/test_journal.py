@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from actors.hosting import saved_run
@@ -243,8 +244,11 @@ def test_what_is_damaged_or_of_another_run_is_refused(damage: str, tmp_path: Pat
     elif damage != "another run":
         content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"damaged|has changed since"):
+    with pytest.raises(DataError, match=r"damaged|has changed since") as refused:
         _go_on(tmp_path, start, another=damage == "another run")
+    # By itself, and not once nothing refers to what it was opened by, as the error does.
+    assert str(answers) not in [file.path for file in psutil.Process().open_files()]
+    assert refused.tb
 
 
 def _go_on(folder: Path, start: Callable[[], RestartingHost], *, another: bool) -> None:

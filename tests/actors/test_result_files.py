@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from actors import result_files
 from actors.result_files import (
     Destination,
     Part,
@@ -20,6 +22,7 @@ from actors.result_files import (
 )
 from actors.results import Late, Output
 from actors.whole_files import WholeTable
+from joins.errors import OutputError
 from joins.matches import Matches
 
 STREAMS = ("R", "S")
@@ -114,6 +117,26 @@ def test_parts_of_several_processes_are_one_result(tmp_path: Path, far: bool) ->
     assert written(tmp_path / "late.parquet", "id") == [4, 4]
     names = ["collectors", "late", "probes-0", "probes-1", "results"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{n}.parquet" for n in names]
+
+
+def test_a_process_elsewhere_that_cannot_write_its_part_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    destination = Destination.make(tmp_path, streams=STREAMS, actors=["pe.0"], pairs=True)
+    (Path(destination.folder) / destination.mark).unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+
+    def refuse(*_: object) -> None:
+        raise OutputError("the disk is full")
+
+    monkeypatch.setattr(result_files, "_Columns", refuse)
+    with pytest.raises(OutputError) as refused:
+        Part(destination, 0)
+    # By itself, and not once nothing refers to the part, as the error does.
+    assert list(elsewhere.iterdir()) == []
+    assert refused.tb
 
 
 def test_rows_of_one_process_alone_are_one_file(tmp_path: Path) -> None:
