@@ -18,7 +18,6 @@ import argparse
 import atexit
 import json
 import math
-import resource
 import shutil
 import signal
 import socket
@@ -44,6 +43,7 @@ from hypothesis import strategies as st
 
 from actors.feed import Feed, StreamFile
 from actors.hosting.links import ProcessLink
+from actors.hosting.process_host import peak_bytes
 from actors.results import Answers
 from actors.serialisation import FormatError, from_bytes, load, save, to_bytes
 from joins.errors import JoinsimError
@@ -320,11 +320,6 @@ def run(name: str, inputs: int, *, seed: int | None = None) -> None:
             raise Broken(f"this input, or those before it, took {taken / 2**30:.1f} GiB")
 
     check()
-
-
-def peak_bytes() -> int:
-    """Return the most memory that this process has taken so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def guided(name: str, seconds: int) -> None:

@@ -11,6 +11,7 @@ those that will read them, ahead of any request.
 from __future__ import annotations
 
 import resource
+import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -292,7 +293,8 @@ def _handle(process: int, serial: int) -> Handle:
 
 def peak_bytes() -> int:
     """Return the peak memory of this process in bytes, since `forget_peak` if that was called."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    unit_bytes = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit_bytes
 
 
 def forget_peak() -> None:
