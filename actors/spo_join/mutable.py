@@ -67,10 +67,10 @@ class PredicateRows(Payload, ABC):
     def intersect(cls, parts: Sequence[Any], *, enumerate: bool) -> ProbeResult:
         """Find row by row what all *parts* (one per predicate) have in common."""
 
-    @classmethod
+    @property
     @abstractmethod
-    def intersecting(cls, parts: Sequence[Any]) -> Step:
-        """Return the step of intersecting *parts*."""
+    def intersecting(self) -> Step:
+        """The step of intersecting these rows with other predicates'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,10 @@ class BitRows(PredicateRows):
         result = read_matches(words, base=parts[0].base, enumerate=enumerate)
         return replace(result, work=work + result.work)
 
-    @classmethod
-    def intersecting(cls, parts: Sequence[BitRows]) -> Step:
-        """Return the step: its size is the length of the bit arrays."""
-        return Step("bit_rows.intersect", len(parts[0]), 64 * parts[0].words.shape[1])
+    @property
+    def intersecting(self) -> Step:
+        """The step, whose size is the length of the bit arrays."""
+        return Step("bit_rows.intersect", len(self), 64 * self.words.shape[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +165,10 @@ class IdRows(PredicateRows):
             [part.count for part in parts], [part.match_id for part in parts], enumerate=enumerate
         )
 
-    @classmethod
-    def intersecting(cls, parts: Sequence[IdRows]) -> Step:
-        """Return the step: its size is how many ids a row has on average."""
-        rows = len(parts[0])
-        return Step("id_rows.intersect", rows, len(parts[0].match_id) // max(rows, 1))
+    @property
+    def intersecting(self) -> Step:
+        """The step, whose size is how many ids a row has on average."""
+        return Step("id_rows.intersect", len(self), len(self.match_id) // max(len(self), 1))
 
 
 ROWS: dict[str, type[PredicateRows]] = {"bits": BitRows, "hash": IdRows}
@@ -546,6 +545,6 @@ class LogicalPE(Actor):
         found = []
         for stream, rows in self._provenance.add(partial):
             result = type(rows[0]).intersect(rows, enumerate=self._pairs)
-            context.charge(result.work, type(rows[0]).intersecting(rows))
+            context.charge(result.work, rows[0].intersecting)
             found.append(Found(result.of(stream, rows[-1].ids), rows[-1].born_ns, partial.span))
         send_answers(found, context)
