@@ -243,7 +243,7 @@ class RestartingHost(Host, Protocol):
     def snapshot(self, actor: str) -> Any:
         """Return the state of *actor* after all messages submitted to it.
 
-        It is bytes, or what this host takes in place of them, of the same length.
+        It is bytes in an array, or what this host takes in place of them, of the same length.
         """
 
     def restore(self, actor: str, state: Any) -> None:

@@ -529,7 +529,7 @@ class RecoveringKernel(Kernel):
         for node in self._nodes.values():
             state = snapshot.states.get(node.name)
             self._host.restore(node.name, state)
-            self._occupy(node, _RESTORED, len(state or b""), now)
+            self._occupy(node, _RESTORED, 0 if state is None else len(state), now)
         for sender, receiver, sent in snapshot.letters:
             letter = Letter(sender, receiver, sent.port, now, sent)
             letter.channel = sender.channels[receiver.name]

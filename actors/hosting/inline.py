@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from actors.protocol import ActorError, ActorSpec, Message, Payload, Reply, Sent, Wiring
-from actors.serialisation import from_bytes, to_bytes
+from actors.serialisation import from_bytes, to_array, to_bytes
 from joins.errors import JoinsimError
 from joins.state import array_bytes
 from joins.work import NO_WORK, Step, Work
@@ -101,16 +101,16 @@ class Cell(RecordingContext):
         self.seconds = 0.0
         self._clock = clock
 
-    def snapshot(self) -> bytes:
-        """Return the state of the actor and of its generator."""
-        return to_bytes([self.actor.snapshot(), self.rng.bit_generator.state])
+    def snapshot(self) -> np.ndarray:
+        """Return the state of the actor and of its generator, as bytes."""
+        return to_array([self.actor.snapshot(), self.rng.bit_generator.state])
 
-    def restore(self, state: bytes | memoryview | None) -> None:
+    def restore(self, state: np.ndarray | None) -> None:
         """Replace the actor by a new one in *state*; None: in its first state."""
         self.actor = self._spec.build()
         self.rng = _generator(self.name, self._seed)
         if state is not None:
-            actor, self.rng.bit_generator.state = from_bytes(state)
+            actor, self.rng.bit_generator.state = from_bytes(state.data)
             self.actor.restore(actor)
 
     def deliver(self, sender: str, port: str, payload: Any, now: int) -> Reply:
@@ -180,11 +180,11 @@ class InlineHost:
         """Raise :exc:`KeyError`: every message was answered at once."""
         raise KeyError(ticket)
 
-    def snapshot(self, actor: str) -> bytes:
-        """Return the state of *actor*."""
+    def snapshot(self, actor: str) -> np.ndarray:
+        """Return the state of *actor*, as bytes."""
         return self.cells[actor].snapshot()
 
-    def restore(self, actor: str, state: bytes | None) -> None:
+    def restore(self, actor: str, state: np.ndarray | None) -> None:
         """Replace *actor* by a new one in *state*; None: in its first state."""
         self.cells[actor].restore(state)
 

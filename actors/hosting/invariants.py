@@ -26,6 +26,8 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from actors.hosting.inline import InlineHost
 from actors.protocol import FEEDBACK, START, TIMER, Reply
 from actors.results import Late
@@ -74,7 +76,7 @@ class _Part:
         return part
 
 
-class _State(bytes):
+class _State(np.ndarray):
     """An actor's state, and what was written down about it."""
 
     part: _Part
@@ -127,9 +129,9 @@ class WatchingHost(InlineHost):
             self._parts[actor].timers[TIMER + name][at] += 1
         return reply
 
-    def snapshot(self, actor: str) -> bytes:
+    def snapshot(self, actor: str) -> np.ndarray:
         """Snapshot the actor and store a copy of the checker's record of it."""
-        state = _State(super().snapshot(actor))
+        state = super().snapshot(actor).view(_State)
         state.part = self._stored[actor] = self._parts[actor].copy()
         state.part.on_way.clear()  # only messages of the snapshot are sent once more
         return state
@@ -144,7 +146,7 @@ class WatchingHost(InlineHost):
         super().forget()
         self._parts.clear()
 
-    def restore(self, actor: str, state: bytes | None) -> None:
+    def restore(self, actor: str, state: np.ndarray | None) -> None:
         """Restore *actor* and its record; None: a new record, but messages on their way stay."""
         super().restore(actor, state)
         if isinstance(state, _State):

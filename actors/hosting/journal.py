@@ -47,7 +47,7 @@ class _Restored(NamedTuple):
     """The arguments of `JournalHost.restore`."""
 
     actor: str
-    state: bytes | None
+    state: np.ndarray | None
 
 
 class _Forgotten(NamedTuple):
@@ -69,7 +69,7 @@ class _Saved:
     Without states all actors are in their first.
     """
 
-    states: dict[str, bytes] = field(default_factory=dict)
+    states: dict[str, np.ndarray] = field(default_factory=dict)
     payloads: dict[int, tuple[np.ndarray, list[str]]] = field(default_factory=dict)
 
 
@@ -138,12 +138,12 @@ class JournalHost:
         del self._open[ticket]
         return reply
 
-    def snapshot(self, actor: str) -> bytes:
-        """Return the state of *actor* after all messages submitted to it."""
-        state: bytes = self._outlive(lambda: self.host.snapshot(actor))
+    def snapshot(self, actor: str) -> np.ndarray:
+        """Return the state of *actor* after all messages submitted to it, as bytes."""
+        state: np.ndarray = self._outlive(lambda: self.host.snapshot(actor))
         return state
 
-    def restore(self, actor: str, state: bytes | None) -> None:
+    def restore(self, actor: str, state: np.ndarray | None) -> None:
         """Replace *actor* by a new one in *state*, and write that down."""
         self._log.append(_Restored(actor, state))
         try:

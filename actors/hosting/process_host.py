@@ -108,14 +108,14 @@ class ProcessHost:
             self._collect()
         return self._replies.pop(ticket)
 
-    def snapshot(self, actor: str) -> bytes:
-        """Return the state of *actor* after all messages submitted to it."""
-        return self._call(self._homes[actor], "snapshot", actor).tobytes()
+    def snapshot(self, actor: str) -> np.ndarray:
+        """Return the state of *actor* after all messages submitted to it, as bytes."""
+        state: np.ndarray = self._call(self._homes[actor], "snapshot", actor)
+        return state
 
-    def restore(self, actor: str, state: bytes | None) -> None:
+    def restore(self, actor: str, state: np.ndarray | None) -> None:
         """Replace *actor* by a new one in *state*; None: in its first state."""
-        argument = None if state is None else np.frombuffer(state, np.uint8)
-        self._call(self._homes[actor], "restore", actor, argument)
+        self._call(self._homes[actor], "restore", actor, state)
 
     def keep(self, actor: str, handle: Any) -> Any:
         """Return the payload itself as bytes, to be submitted in its place."""
@@ -248,9 +248,9 @@ class Shard:
     def _do(self, service: str, actor: str, argument: Any) -> np.ndarray | None:
         match service:
             case "snapshot":
-                return np.frombuffer(self._cells[actor].snapshot(), np.uint8)
+                return self._cells[actor].snapshot()
             case "restore":
-                self._cells[actor].restore(None if argument is None else argument.data)
+                self._cells[actor].restore(argument)
             case "keep":
                 return to_array(self._await_payload(argument)[0])
             case "forget":

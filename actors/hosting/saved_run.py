@@ -30,7 +30,7 @@ import os
 import struct
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,8 +70,6 @@ they take a twentieth of the time at most."""
 
 _Time = TypeVar("_Time", int, float)
 
-_Key = TypeVar("_Key", int, str)
-
 _Answer = tuple[int, int, Reply | ActorError]
 """A message's ticket, when it came, and what followed from it."""
 
@@ -90,9 +88,9 @@ class Saved:
         Number of each state that an actor may go back to, to its bytes.
     """
 
-    states: dict[str, bytes] = field(default_factory=dict)
+    states: dict[str, np.ndarray] = field(default_factory=dict)
     payloads: dict[int, np.ndarray] = field(default_factory=dict)
-    earlier: dict[int, bytes] = field(default_factory=dict)
+    earlier: dict[int, np.ndarray] = field(default_factory=dict)
 
 
 class SavedRun:
@@ -219,9 +217,7 @@ class SavedRun:
         value = {
             "answered": self._answers_written,
             "length": length,
-            "states": _as_arrays(saved.states),
-            "payloads": saved.payloads,
-            "earlier": _as_arrays(saved.earlier),
+            "saved": vars(saved),
         }
         before = self._path
         self._taken += 1
@@ -301,14 +297,6 @@ def _read_answers(columns: Sequence[Any]) -> list[_Answer]:
     ]
 
 
-def _as_arrays(states: Mapping[_Key, bytes]) -> dict[_Key, np.ndarray]:
-    return {name: np.frombuffer(state, np.uint8) for name, state in states.items()}
-
-
-def _as_bytes(states: Mapping[_Key, np.ndarray]) -> dict[_Key, bytes]:
-    return {name: state.tobytes() for name, state in states.items()}
-
-
 _REMEDY = "Start the run again"
 
 
@@ -316,13 +304,8 @@ def _read_snapshot(path: Path) -> tuple[Saved, int, int]:
     """Return a snapshot, the number of answers before it, and their bytes."""
     try:
         value = load(path)
-        saved = Saved(
-            states=_as_bytes(value["states"]),
-            payloads=value["payloads"],
-            earlier=_as_bytes(value["earlier"]),
-        )
-        return saved, value["answered"], value["length"]
-    except (FormatError, OSError, KeyError, TypeError, AttributeError) as error:
+        return Saved(**value["saved"]), value["answered"], value["length"]
+    except (FormatError, OSError, KeyError, TypeError) as error:
         raise DataError(f"{path} is damaged: {error}. {_REMEDY}") from None
 
 

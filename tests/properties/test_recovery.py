@@ -316,7 +316,7 @@ def messages_from_before_the_crash_survive_it(patch: pytest.MonkeyPatch) -> None
 def sources_replay_from_one_message_too_late(patch: pytest.MonkeyPatch) -> None:
     restore = InlineHost.restore
 
-    def flawed(host: InlineHost, actor: str, state: bytes | None) -> None:
+    def flawed(host: InlineHost, actor: str, state: np.ndarray | None) -> None:
         restore(host, actor, state)
         source = host.cells[actor].actor
         if isinstance(source, Source) and source._next is not None:
@@ -328,7 +328,7 @@ def sources_replay_from_one_message_too_late(patch: pytest.MonkeyPatch) -> None:
 def sources_alone_are_restored(patch: pytest.MonkeyPatch) -> None:
     restore = InlineHost.restore
 
-    def flawed(host: InlineHost, actor: str, state: bytes | None) -> None:
+    def flawed(host: InlineHost, actor: str, state: np.ndarray | None) -> None:
         if isinstance(host.cells[actor].actor, Source):
             restore(host, actor, state)
 
