@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -17,8 +17,11 @@ from joins.window_join.nested_loop_join import NestedLoopJoin
 from joins.window_join.rows import KernelRows
 from joins.work import NO_WORK, Work
 from scenarios.scenario_files import scenario_schema
+from topologies import TOPOLOGIES
+from topologies.own_class import OR_OWN_INDEX
 from topologies.parameters import describe
 from topologies.registry import find_topology
+from topologies.topology import Topology
 
 QUERY = "SELECT * FROM R, S WHERE R.x < S.x AND R.y = S.y WINDOW AS (SLIDE INTERVAL '5' ON '20')"
 PATH = f"{__name__}:Mine"
@@ -72,9 +75,13 @@ def streams() -> dict[str, dict[str, np.ndarray]]:
     }
 
 
+def takes_own_index(topology: Topology[Any]) -> bool:
+    hints = get_type_hints(topology.parameters_type, include_extras=True)
+    return "index" in hints and OR_OWN_INDEX in get_args(hints["index"])
+
+
 @pytest.mark.parametrize(
-    "topology",
-    ["split_join", "scale_join", "join_matrix", "handshake_join", "low_latency_handshake_join"],
+    "topology", [name for name, topology in TOPOLOGIES.items() if takes_own_index(topology)]
 )
 @pytest.mark.parametrize("index", [Mine, PATH])
 def test_it_joins_wherever_a_window_has_an_index(

@@ -35,6 +35,7 @@ from tests.scenarios.verdict.broken import (
     uncounted,
     wrapped,
 )
+from topologies import TOPOLOGIES
 
 ROWS = 240
 SELF = "SELECT * FROM T WHERE T.x1 > T.x2 AND T.y1 <= T.y2 WINDOW AS (SLIDE INTERVAL '10' ON '60')"
@@ -94,20 +95,18 @@ def _tuples(query: str) -> dict[str, dict[str, np.ndarray]]:
     }
 
 
-WINDOWS = (
-    "hash_join", "split_join", "join_matrix", "bchj", "scale_join", "chain_index", "b_plus_tree",
-    "ie_join", "nested_loop", "handshake_join", "low_latency_handshake_join",
-)  # fmt: skip
-INTERVALS = ("kp_oij", "dp_oij", "hp_oij", "flink_oij", "scale_oij", "split_oij")
 RUNS = {
-    **{name: Ordinary(name) for name in WINDOWS},
-    **{name: Ordinary(name, INTERVAL, LATE) for name in INTERVALS},
+    **{
+        name: Ordinary(name, INTERVAL, LATE) if topology.within_interval else Ordinary(name)
+        for name, topology in TOPOLOGIES.items()
+    },
     "spo_join": Ordinary("spo_join", SELF, {"batch_rows": 5, "rate_tps": 50_000}),
     "spo_join at once": Ordinary("spo_join", SELF),
     "panjoin": Ordinary("panjoin", parameters={"subwindow": 16}),
     "ibwj": Ordinary("ibwj", BAND),
     "semijoin": Ordinary("semijoin", THREE),
 }
+"""Every system, those with a query of their own where the ordinary one is not for them."""
 
 
 class Mutant(NamedTuple):
