@@ -21,8 +21,8 @@ import struct
 import threading
 import zipfile
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache, lru_cache
 from io import BytesIO
@@ -235,22 +235,16 @@ def save(value: Any, path: Path) -> None:
 
 def load(path: Path) -> Any:
     """Read a value that `save` wrote; raise :exc:`FormatError` naming the file if it is damaged."""
-    data = path.read_bytes()  # what is wrong from here on is wrong with the bytes
-    with _reading(f"{path}: "), zipfile.ZipFile(BytesIO(data)) as archive:
-        if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
-            raise FormatError("its parts are compressed")  # and may be of any size
+    data = path.read_bytes()
+    try:  # what is wrong from here on is wrong with the bytes
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+                raise FormatError("its parts are compressed")  # and may be of any size
         with np.load(BytesIO(data), allow_pickle=False) as parts:
             arrays = [parts[f"array{place}"] for place in range(len(parts.files) - 1)]
             return _unpack(parts["head"].tobytes(), arrays)
-
-
-@contextmanager
-def _reading(where: str = "") -> Iterator[None]:
-    """Raise :exc:`FormatError` in place of whatever reading damaged bytes led to."""
-    try:
-        yield
     except Exception as error:
-        raise _not_ours(error, where) from None
+        raise _not_ours(error, f"{path}: ") from None
 
 
 def _not_ours(error: Exception, where: str = "") -> FormatError:
