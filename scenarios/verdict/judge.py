@@ -207,14 +207,16 @@ def _sinks(
     lateness: Lateness,
 ) -> CheckResult:
     graph = plan.graph()
+    sinks = {name for name, spec in graph.specs.items() if spec.actor is Sink}
+    senders = [sender for sender, receiver in trace.received if receiver in sinks]
     written = Written(
         by_sender=found.by_sender,
         pairs=found.reported,
         late=lateness.claimed,
         collectors=pq.read_table(collectors_path(directory)).num_rows,
         streams=max(2, len(plan.files)),
+        sized=all(graph.specs[sender].actor.__module__.startswith("actors.") for sender in senders),
     )
-    sinks = {name for name, spec in graph.specs.items() if spec.actor is Sink}
     return check_sinks(outcome, trace, sinks, list(graph), written)
 
 
