@@ -62,15 +62,15 @@ class Short(Answers):
 
 class SendsShort(my_join.NestedLoopJoiner):
     def receive(self, message: Any, context: Any) -> None:
-        super().receive(message, _Shortened(context))
+        short: Any = _Shortened(context)
+        super().receive(message, short)
 
 
 class _Shortened:
-    def __init__(self, context: Any) -> None:
-        self._context = context
+    """A context that makes answers short."""
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
+    def __init__(self, context: Any) -> None:
+        self._context, self.charge = context, context.charge
 
     def send(self, port: str, answers: Answers) -> None:
         self._context.send(port, Short(answers.matches, answers.born_ns, answers.span))
