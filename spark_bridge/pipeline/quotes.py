@@ -37,30 +37,35 @@ def records_span_lines(path: Path, separator: str) -> bool:
 
 def _scan(file: BufferedReader | gzip.GzipFile, path: Path, separator: bytes) -> bool:
     # A quote inside a text is doubled; one that does not begin a column is a character as others.
-    begun = rb'([^"]*+(?:""[^"]*+)*+)("?)'
-    quoted, rest = re.compile(rb'(?<![^\r\n%b])"%b' % (separator, begun)), re.compile(begun)
+    # One match passes all texts that end on their line: a step of Python for each took 11 times as
+    # long, where every text is quoted.
+    on_one_line = rb'(?<![^\r\n%b])"[^"\r\n]*+(?:""[^"\r\n]*+)*+"' % separator
+    within = rb'(?<=[^\r\n%b])"' % separator
+    ordinary = re.compile(rb'(?:[^"]++|%b|%b)*+' % (on_one_line, within))
+    text_and_quote = re.compile(rb'[^"]*+(?:""[^"]*+)*+("?)')
     ends = (b"", b"\r", b"\n", separator)
     spans, line = False, 1
-    opened_at = 0  # the line of a quote that earlier chunks leave open
+    opened_at = 0  # the line of a quote that is still open
     while chunk := file.read(_CHUNK_BYTES):
         chunk += file.readline()
         if line == 1:
             chunk = chunk.removeprefix(b"\xef\xbb\xbf")
         place = 0
-        while b'"' in chunk:
-            text = rest.match(chunk) if opened_at else quoted.search(chunk, place)
-            if text is None:
-                break
-            place = text.end()
-            if opened_at or b"\n" in text[1] or b"\r" in text[1]:
-                opened_at = opened_at or line + chunk.count(b"\n", 0, text.start())
-                if not text[2]:
+        while place < len(chunk):
+            if not opened_at:
+                passed = ordinary.match(chunk, place)
+                assert passed is not None
+                place = passed.end() + 1  # behind a quote whose text does not end on its line
+                if place > len(chunk):
                     break
+                opened_at = line + chunk.count(b"\n", 0, place)
+            text = text_and_quote.match(chunk, place)
+            assert text is not None
+            place = text.end()
+            if text[1]:
                 if chunk[place : place + 1] not in ends:
                     raise _unclosed(path, opened_at)
                 spans, opened_at = True, 0
-            elif not text[2]:  # at the end of a file that has no line break there
-                raise _unclosed(path, line + chunk.count(b"\n", 0, text.start()))
         line += chunk.count(b"\n")
     if opened_at:
         raise _unclosed(path, opened_at)
