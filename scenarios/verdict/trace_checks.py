@@ -32,6 +32,8 @@ _TIMES = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
 _MOST_BYTES = 2**30
 """Of a longer message the link's time is taken to be that of so many: int64 has it in bits a
 second."""
+_MOST_BPS = 2**63 - 1
+"""A wider link is taken to be so wide: at that no message takes a nanosecond either."""
 _ROW_BYTES, _ID_BYTES = 16, 8
 """Of a row of a report, a tuple's id and its number of matches, or of a late one its time; and of
 each id of a result."""
@@ -234,7 +236,7 @@ class _Links:
             if link is None:
                 self._known[channel] = None
             else:
-                bandwidth_bps = int(link.bandwidth_bps * self._widest)
+                bandwidth_bps = min(int(link.bandwidth_bps * self._widest), _MOST_BPS)
                 self._known[channel] = link.latency.least_ns, bandwidth_bps
         link_of = self._known[channel]
         if link_of is None:

@@ -269,7 +269,15 @@ def test_what_is_not_broken_passes(run: Ordinary) -> None:
     assert {"conservation", "fifo", "trace", "sinks", "latencies"} <= passed
 
 
-def test_links_that_a_fault_makes_wider_are_not_too_fast() -> None:
-    faults = [{"kind": "bandwidth", "factor": 2.0}]
-    verdict = replace(FREE, parameters={"faults": faults}).run().verdict
+WIDER = [
+    {"faults": [{"kind": "bandwidth", "factor": 2.0}]},
+    {"network": {"bandwidth": 10**13}, "faults": [{"kind": "bandwidth", "factor": 1e6}]},
+    {"network": {"bandwidth": 10**20}},
+]
+"""Two of these are wider than int64 has bits a second."""
+
+
+@pytest.mark.parametrize("parameters", WIDER)
+def test_wide_links_are_not_too_fast(parameters: dict[str, Any]) -> None:
+    verdict = replace(FREE, parameters=parameters).run().verdict
     assert verdict.passed is True, verdict.checks

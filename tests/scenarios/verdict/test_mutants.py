@@ -73,10 +73,9 @@ class Ordinary:
             self.query,
             _tuples(self.query),
             topology=self.topology,
-            network="same-host",
             feeding=self.feeding,
             pairs=pairs,
-            **self.parameters,
+            **{"network": "same-host", **self.parameters},
         )
 
 
