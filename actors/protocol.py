@@ -164,6 +164,11 @@ class ActorSpec:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     only_emits: bool = False
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the class is of this package; the user's own may send and emit what it likes."""
+        return self.actor.__module__.partition(".")[0] == __name__.partition(".")[0]
+
     def build(self) -> Actor:
         """Return a new actor in its first state."""
         return self.actor(**self.arguments)

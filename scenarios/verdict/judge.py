@@ -130,7 +130,12 @@ def judge(
         _window_bounds(verdict),
         check_conservation(outcome, trace),
         check_fifo(trace),
-        check_trace(outcome, trace, sum(file.tuples for file in plan.files)),
+        check_trace(
+            outcome,
+            trace,
+            sum(file.tuples for file in plan.files),
+            own=not all(graph.specs[source].is_ours for source in graph.sources),
+        ),
         _sinks(plan, directory, outcome, trace, found, lateness),
         latencies.check(),
         lateness.check(
@@ -208,14 +213,13 @@ def _sinks(
 ) -> CheckResult:
     graph = plan.graph()
     sinks = {name for name, spec in graph.specs.items() if spec.actor is Sink}
-    senders = [sender for sender, receiver in trace.received if receiver in sinks]
     written = Written(
         by_sender=found.by_sender,
         pairs=found.reported,
         late=lateness.claimed,
         collectors=pq.read_table(collectors_path(directory)).num_rows,
         streams=max(2, len(plan.files)),
-        sized=all(graph.specs[sender].actor.__module__.startswith("actors.") for sender in senders),
+        ours=all(spec.is_ours for spec in graph.specs.values()),
     )
     return check_sinks(outcome, trace, sinks, list(graph), written)
 

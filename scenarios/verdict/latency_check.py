@@ -1,9 +1,10 @@
 """Whether latencies are those that the trace and the streams allow, tuple by tuple.
 
-A tuple's latency ends when a sink is reached by a message, which is in the trace. It begins when
-the tuple came into being. At a rate that follows from its arrival number; else all tuples of a
-message came into being when their source received the timer that made it send them. So birth and
-latency of each tuple add up to a time at which a sink was reached.
+A tuple's latency ends when a message reaches a sink, or an actor of the user's own that may hand
+out results itself; the trace says when. It begins when the tuple came into being. At a rate that
+follows from its arrival number; else all tuples of a message came into being when their source
+received the timer that made it send them. So birth and latency of each tuple add up to a time at
+which a sink was reached.
 """
 
 from __future__ import annotations
@@ -37,12 +38,17 @@ class LatencyCheck:
         graph = plan.graph()
         specs = graph.specs
         sources = [place for place, name in enumerate(specs) if name in graph.sources]
-        sinks = [place for place, spec in enumerate(specs.values()) if spec.actor is Sink]
-        self._sources, self._sinks = (_mask(codes, len(specs)) for codes in (sources, sinks))
+        emitters = [
+            place
+            for place, spec in enumerate(specs.values())
+            if spec.actor is Sink or not spec.is_ours
+        ]
+        self._sources, self._emitters = (_mask(codes, len(specs)) for codes in (sources, emitters))
         self._rate_tps = plan.feeding.rate_tps
-        self._unknown = _why_not(plan, len(sources), bool(sinks))
-        known = all(issubclass(specs[name].actor, Source) for name in graph.sources)
-        self._by_rate = known and plan.config.clock == "virtual" and not _has_wrong_clocks(plan)
+        self._unknown = _why_not(plan, len(sources), bool(emitters))
+        self._by_rate = (
+            _births_known(plan) and plan.config.clock == "virtual" and not _has_wrong_clocks(plan)
+        )
         self._reached: list[np.ndarray] = []
         self._sent: list[np.ndarray] = []
         self._timers: list[np.ndarray] = []
@@ -58,7 +64,7 @@ class LatencyCheck:
             self.early += int((at["sent_ns"][sent] < self._at_rate(at["last"][sent])).sum())
         if self._unknown:
             return
-        reached = np.unique(at["arrived_ns"][self._sinks[receiver]])
+        reached = np.unique(at["arrived_ns"][self._emitters[receiver]])
         self._reached.append(reached)
         self._kept += len(reached)
         if self._rate_tps is None:
@@ -100,12 +106,13 @@ class LatencyCheck:
         return CheckResult(name="latencies", passed=passed, detail=detail)
 
     def _prepare(self) -> None:
-        """Put in order what was seen."""
+        """Put what was seen in the order in which it is looked up."""
         self._ready = True
         self._reached = [np.unique(np.concatenate(self._reached))]
         if self._rate_tps is None:
             for kept in (self._sent, self._timers):
-                kept[:] = [np.unique(np.concatenate(kept, axis=1), axis=1)]
+                rows = np.concatenate(kept, axis=1)
+                kept[:] = [rows[:, np.argsort(rows[0], kind="stable")]]
 
     def _at_rate(self, seq: np.ndarray) -> np.ndarray:
         assert self._rate_tps is not None
@@ -152,14 +159,13 @@ def _mask(codes: list[int], most: int) -> np.ndarray:
     return mask
 
 
-def _why_not(plan: Plan, sources: int, sinks: bool) -> str:
+def _why_not(plan: Plan, sources: int, emitters: bool) -> str:
     """Return why latencies cannot be checked; nothing where they can be."""
-    specs = plan.graph().specs
     if plan.config.clock != "virtual":
         return "the clock was live"
-    if not sinks:
+    if not emitters:
         return "there is no sink"
-    if not all(issubclass(specs[name].actor, Source) for name in plan.graph().sources):
+    if not _births_known(plan):
         return "its sources say themselves when a tuple came into being"
     if plan.feeding.rate_tps is None and sources > 1:
         return "several sources feed without a rate"
@@ -170,6 +176,13 @@ def _why_not(plan: Plan, sources: int, sinks: bool) -> str:
     if plan.query.interval or plan.feeding.disorder:
         return "a latency may begin with either tuple of a pair: with the one that came later"
     return ""
+
+
+def _births_known(plan: Plan) -> bool:
+    """Whether tuples come into being when `Source` says, at every source."""
+    graph = plan.graph()
+    sources = [graph.specs[name] for name in graph.sources]
+    return all(spec.is_ours and issubclass(spec.actor, Source) for spec in sources)
 
 
 def _has_wrong_clocks(plan: Plan) -> bool:

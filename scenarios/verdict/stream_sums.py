@@ -1,8 +1,8 @@
-"""Sums of streams as they are on disk or in memory, to hold what was read of them against.
+"""Sums of streams as they are on disk or in memory, to compare with what was read of them.
 
-The run and the oracle read the streams by the same code: what that gets wrong, both would join.
-Here columns are read by pyarrow alone, and each value's bits count by its place, so that a sum
-differs where a value differs, is another tuple's or another column's.
+The run and the oracle read the streams by the same code: where that is wrong, both join the wrong
+values. Here columns are read by pyarrow alone, and each value's bits count by its place, so that a
+sum differs where a value differs, is another tuple's or another column's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ _READ_ROWS = 65_536
 
 
 class ColumnSums:
-    """The sums of a stream's event times and fields, of what has been added."""
+    """A sum per column of the tuples of a stream that have been added.
+
+    Attributes
+    ----------
+    of
+        Column to its sum, modulo 2^64.
+    """
 
     def __init__(self) -> None:
         self.of: dict[str, int] = {}
@@ -37,7 +43,7 @@ class ColumnSums:
 
     @classmethod
     def of_stream(cls, file: StreamData) -> ColumnSums:
-        """Return the sums of all tuples that are read of a stream."""
+        """Return the sums of the tuples that a run reads of a stream."""
         sums, first, left = cls(), 0, file.tuples
         dtypes = {"ts": "int64", **file.schema.fields}
         for block in _blocks(file, list(dtypes)):
@@ -48,6 +54,8 @@ class ColumnSums:
             }
             sums._add(np.arange(first, first + len(block)), columns)
             first, left = first + len(block), left - len(block)
+            if not left:
+                break
         return sums
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import joinsim as js
-from actors.results import Answers
+from actors.protocol import Actor
+from actors.results import Answers, Output
+from actors.source import Source
 from joins.indexes.windows.window_tuples import WindowIndex
 from joinsim.starter import my_join
 from topologies.window_join import SplitJoin
@@ -60,30 +62,102 @@ class Short(Answers):
         return self.frame_bytes + (super().nbytes - self.frame_bytes) // 2
 
 
+class _Changed:
+    """A context on which sending is something else."""
+
+    def __init__(self, context: Any, send: Callable[..., None]) -> None:
+        self._context, self.send = context, send
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+
 class SendsShort(my_join.NestedLoopJoiner):
     def receive(self, message: Any, context: Any) -> None:
-        short: Any = _Shortened(context)
-        super().receive(message, short)
+        def send(port: str, answers: Answers) -> None:
+            context.send(port, Short(answers.matches, answers.born_ns, answers.span))
+
+        super().receive(message, _Changed(context, send))
 
 
-class _Shortened:
-    """A context that makes answers short."""
+class EmitsSome(my_join.NestedLoopJoiner):
+    """Hands results out itself at its odd times, and sends the others to the sink."""
 
-    def __init__(self, context: Any) -> None:
-        self._context, self.charge = context, context.charge
+    def receive(self, message: Any, context: Any) -> None:
+        def emit(port: str, answers: Answers) -> None:
+            for matches, born_ns in zip(answers.matches, answers.born_ns, strict=True):
+                if len(matches):
+                    context.emit(Output(matches, context.now - born_ns, context.name))
 
-    def send(self, port: str, answers: Answers) -> None:
-        self._context.send(port, Short(answers.matches, answers.born_ns, answers.span))
+        super().receive(message, _Changed(context, emit if context.now % 2 else context.send))
+
+
+class SendsTwice(Source):
+    """Sends each batch to every receiver on its own, as one that partitions tuples would."""
+
+    def receive(self, message: Any, context: Any) -> None:
+        def send(port: str, payload: Any) -> None:
+            for to in range(len(context.peers(port))):
+                context.send(port, payload, to)
+
+        super().receive(message, _Changed(context, send))
+
+
+class Bursts(Source):
+    """Sends its tuples ahead of the rate at which those of others come into being."""
+
+    def _due_ns(self, arrivals: Any, now: int) -> int:
+        return now
+
+
+class Idle(Actor):
+    state = ()
+
+    def receive(self, message: Any, context: Any) -> None:
+        pass
+
+
+class Copied(my_join.MyJoin):
+    name = "copied"
+
+    def assemble(self, job: Any, parameters: Any) -> Any:
+        graph = super().assemble(job, parameters)
+        graph.connect("source", "out", graph.add("idle", "idle", Idle))
+        return graph
+
+
+def _checks(run: js.Run) -> dict[str, Any]:
+    return {check.name: check for check in run.verdict.checks}
 
 
 def test_messages_of_its_own_may_have_sizes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """What sinks received is then compared in rows alone, and the other bytes still are."""
     monkeypatch.setattr(my_join, "NestedLoopJoiner", SendsShort)
     run = js.run(QUERY, DATA, topology=my_join.MyJoin, pes=2)
-    (sinks,) = (check for check in run.verdict.checks if check.name == "sinks")
+    sinks = _checks(run)["sinks"]
     assert run.verdict.passed
     assert sinks.passed
     assert "sizes" in sinks.detail
+
+
+def test_an_actor_of_its_own_may_hand_results_out_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(my_join, "NestedLoopJoiner", EmitsSome)
+    run = js.run(QUERY, DATA, topology=my_join.MyJoin, pes=2, feeding={"rate_tps": 1_234})
+    assert run.verdict.passed, run.verdict.checks
+    assert _checks(run)["latencies"].passed
+
+
+def test_a_source_of_its_own_may_send_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(my_join, "Source", SendsTwice)
+    run = js.run(QUERY, DATA, topology=Copied, pes=2)
+    assert run.verdict.passed, run.verdict.checks
+
+
+def test_a_source_of_its_own_may_send_when_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(my_join, "Source", Bursts)
+    run = js.run(QUERY, DATA, topology=my_join.MyJoin, pes=2, feeding={"rate_tps": 1_000})
+    assert run.verdict.passed, run.verdict.checks
+    assert _checks(run)["latencies"].passed is None
 
 
 class Unassembled(Mine):

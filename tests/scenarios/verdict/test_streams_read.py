@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from actors import feed
+from actors.feed import StreamFile
 from joins.arrivals import merged_places
 from joins.batch import Batch, Schema
 from joins.errors import DataError
+from scenarios.verdict import stream_sums
 from tests.scenarios.verdict.broken import Break
 from tests.scenarios.verdict.test_mutants import RUNS, Ordinary
 
@@ -60,3 +66,20 @@ def test_what_run_and_oracle_read_wrong_alike_is_refused(
     breaks(monkeypatch)
     with pytest.raises(DataError, match=words):
         run.run()
+
+
+def test_what_no_run_reads_is_not_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of the first thousand tuples must not read the millions that follow."""
+    pq.write_table(pa.table({"ts": np.arange(300_000)}), tmp_path / "0.parquet")
+    read, blocks = [], stream_sums._blocks
+
+    def counted(*arguments: Any) -> Iterator[pa.RecordBatch]:
+        for block in blocks(*arguments):
+            read.append(len(block))
+            yield block
+
+    monkeypatch.setattr(stream_sums, "_blocks", counted)
+    schema = Schema(stream="T", fields={})
+    sums = stream_sums.ColumnSums.of_stream(StreamFile(schema=schema, directory=tmp_path, rows=9))
+    assert sums.of == {"ts": sum(ts * (2 * ts + 1) for ts in range(9))}
+    assert len(read) == 1
