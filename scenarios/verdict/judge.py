@@ -91,7 +91,7 @@ def judge(
         placement=graph.placement,
         network=network,
         widest=prod(max(1.0, f.factor) for f in plan.config.faults if f.kind == "bandwidth"),
-        watch=latencies.see,
+        watch=latencies.add_rows,
     )
     lateness = check_lateness(plan.files, plan.feeding, directory)
     recovered = outcome.recovered

@@ -53,10 +53,10 @@ class LatencyCheck:
         self._sent: list[np.ndarray] = []
         self._timers: list[np.ndarray] = []
         self._ready = False
-        self._kept = self._wrong = self._held = self.early = 0
+        self._kept = self._wrong = self._checked = self.early = 0
         self._numbers = _ArrivalNumbers(plan)
 
-    def see(self, at: Mapping[str, np.ndarray]) -> None:
+    def add_rows(self, at: Mapping[str, np.ndarray]) -> None:
         """Take rows of the trace, by column."""
         sender, receiver = at["sender"], at["receiver"]
         sent = self._sources[sender] & (at["first"] >= 0) & (sender != receiver)
@@ -76,7 +76,7 @@ class LatencyCheck:
             self._unknown = "there are too many messages to keep the times of"
             self._reached, self._sent, self._timers = [], [], []
 
-    def hold(self, stream: int, first: int, latency_ns: np.ndarray) -> None:
+    def add_latencies(self, stream: int, first: int, latency_ns: np.ndarray) -> None:
         """Check the latencies of tuples from *first* on; a negative one is of no report."""
         if not self._reached:
             self._unknown = self._unknown or "the trace has no rows of this run's actors"
@@ -92,27 +92,30 @@ class LatencyCheck:
         reached = self._reached[0]
         ended_ns = born_ns + latency_ns[reported]
         place = np.minimum(np.searchsorted(reached, ended_ns), len(reached) - 1)
-        self._held += len(reported)
+        self._checked += len(reported)
         self._wrong += int((reached[place] != ended_ns).sum()) if len(reached) else len(reported)
 
     def check(self) -> CheckResult:
         """Return what is wrong with the latencies."""
-        detail = f"{self._wrong:,} of {self._held:,} latencies end when no sink was reached"
+        detail = f"{self._wrong:,} of {self._checked:,} latencies end when no sink was reached"
         if self.early:
             detail += f"; {self.early:,} messages left before their tuples came into being"
         passed: bool | None = not (self._wrong or self.early)
-        if passed and (self._unknown or not self._held):
+        if passed and (self._unknown or not self._checked):
             passed, detail = None, self._unknown or "no tuple was reported"
         return CheckResult(name="latencies", passed=passed, detail=detail)
 
     def _prepare(self) -> None:
-        """Put what was seen in the order in which it is looked up."""
+        """Work out when messages were born, and sort what times are looked up in."""
         self._ready = True
         self._reached = [np.unique(np.concatenate(self._reached))]
-        if self._rate_tps is None:
-            for kept in (self._sent, self._timers):
-                rows = np.concatenate(kept, axis=1)
-                kept[:] = [rows[:, np.argsort(rows[0], kind="stable")]]
+        if self._rate_tps is not None:
+            return
+        first, sent_ns = _sorted_columns(self._sent)
+        done_ns, arrived_ns = _sorted_columns(self._timers)
+        # What is sent leaves when the service of the timer is done.
+        timer = np.minimum(np.searchsorted(done_ns, sent_ns), len(done_ns) - 1)
+        self._sent, self._timers = [first, arrived_ns[timer]], []
 
     def _at_rate(self, seq: np.ndarray) -> np.ndarray:
         assert self._rate_tps is not None
@@ -123,12 +126,9 @@ class LatencyCheck:
     def _born_ns(self, seq: np.ndarray) -> np.ndarray:
         if self._rate_tps is not None:
             return self._at_rate(seq)
-        (first, sent_ns), (done_ns, arrived_ns) = self._sent[0], self._timers[0]
-        message = np.searchsorted(first, seq, "right") - 1
-        # What is sent leaves when the service of the timer is done.
-        timer = np.minimum(np.searchsorted(done_ns, sent_ns), len(done_ns) - 1)
-        born_ns: np.ndarray = arrived_ns[timer][message]
-        return born_ns
+        first, born_ns = self._sent
+        of_message: np.ndarray = born_ns[np.searchsorted(first, seq, "right") - 1]
+        return of_message
 
 
 class _ArrivalNumbers:
@@ -151,6 +151,12 @@ class _ArrivalNumbers:
             self._waiting = [np.concatenate(pair) for pair in pairs]
         taken, self._waiting[stream] = np.split(self._waiting[stream], [tuples])
         return taken
+
+
+def _sorted_columns(parts: list[np.ndarray]) -> np.ndarray:
+    """Join arrays of two rows each, in the order of the first row."""
+    joined = np.concatenate(parts, axis=1)
+    return joined[:, np.argsort(joined[0], kind="stable")]
 
 
 def _mask(codes: list[int], most: int) -> np.ndarray:

@@ -350,7 +350,7 @@ def _compare_sums(
         differences.expected += expected.total
         reported += int(count.sum())
         differences.latencies.add(found.latest[found.latest >= 0])
-        latencies.hold(stream, int(expected.probe_id[0]), found.latest)
+        latencies.add_latencies(stream, int(expected.probe_id[0]), found.latest)
         if listed:
             count, fingerprint = listed.take(stream, stop)
             unlike = (found.pairs != count) | (found.fingerprint != fingerprint)
