@@ -48,9 +48,9 @@ from topologies.topology import Approximation
 
 _FIGURES = (
     "real seconds, memory, what work costs in virtual time, sizes of messages to others than "
-    "sinks, when a message left on its way, percentiles, and what collectors, faults and recovery "
-    "are said to have done are not computed a second time, nor are the columns that a query "
-    "selects, nor what a raw file or a table became when it was prepared"
+    "sinks, when a message left its sender's port, percentiles, and the figures of collectors, "
+    "faults and recovery are not computed a second time, nor are the columns that a query selects, "
+    "nor what a raw file or a table became when it was prepared"
 )
 
 _CHUNK_ROWS = 8_192

@@ -1,7 +1,7 @@
 """Checks over the trace that a run wrote, which is read once, a batch of rows at a time.
 
-None of them believes what the kernel counted: messages are added up link by link, bytes and times
-row by row, and the digest is that of the file as it is on disk.
+None of them trusts the kernel's counters: messages and bytes are added up per channel, times are
+compared row by row, and the digest is that of the file as it is on disk.
 """
 
 from __future__ import annotations
@@ -27,57 +27,57 @@ from netsim.trace import COLUMNS, READ_ROWS, trace_names
 from scenarios.verdict import CheckResult
 
 _NAMED = 3
-"""So many columns, the first ones, are names."""
+"""The first so many columns are names."""
 _TIMES = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
 _MOST_BYTES = 2**30
-"""Of a longer message the link's time is taken to be that of so many: int64 has it in bits a
-second."""
+"""A longer message is taken to be so long: its bits times a second's nanoseconds fit into int64."""
 _MOST_BPS = 2**63 - 1
-"""A wider link is taken to be so wide: at that no message takes a nanosecond either."""
+"""A wider link is taken to be so wide, at which no message takes a nanosecond either."""
 _ROW_BYTES, _ID_BYTES = 16, 8
-"""Of a row of a report, a tuple's id and its number of matches, or of a late one its time; and of
-each id of a result."""
+"""A row of a report has a tuple's id and its number of matches, or a late tuple's id and time; then
+there are the ids of each result."""
 _COLLECTOR_BYTES = 8 * len(COLLECTORS_SCHEMA)
 
 
 class ReadTrace:
-    """What the rows of a trace add up to.
+    """Sums over a trace, and how many of its rows are impossible.
 
     Parameters
     ----------
     path
         The trace.
     wiring, placement
-        Of the actors that ran.
+        Those of the system that ran.
     network
         The links between their sites; None of a live run, whose clocks and links are real.
     widest
-        By what factor faults make a link's bandwidth greater at the most.
+        The greatest factor by which faults multiply a link's bandwidth.
     watch
         Called with the rows, some thousand at a time: columns by name, actors by their rank.
 
     Attributes
     ----------
     received, nbytes, rows
-        Messages, their bytes and the tuples they speak of, by sender and receiver.
+        Messages, their bytes and their rows, by sender and receiver.
     crossed
-        Bytes that are part of the run's: of messages between two sites, live between two actors.
+        Bytes of messages between two sites; in a live run, between two actors.
     overtaken
         Messages that were served behind one that their sender had sent later on the same channel.
-    unnumbered
-        Messages and timers that are not there, by the numbers that their senders gave the others,
-        or that have a number twice.
+    misnumbered
+        Numbers that a sender gave a message or timer and that no row has, and senders of which a
+        number occurs twice.
     unknown
-        Rows with a name that is no actor's or no port's.
+        Rows with a name that is no actor's or no port's; the rows of their batch and those behind
+        are not added up.
     untimely
         Rows whose times run backwards, or that were served while their receiver served another.
     too_fast
         Messages that arrived sooner than the least latency of their link, and their transmission,
         allow.
-    spans
-        Rows about tuples that cannot be: arrival numbers that are negative, or the wrong way round.
+    odd_spans
+        Rows with arrival numbers that are negative, or the last one before the first.
     latest
-        The greatest arrival number that a row is about.
+        The greatest arrival number of any row.
     ended_ns
         When the last service was done.
     digest
@@ -109,7 +109,7 @@ class ReadTrace:
         nbytes: Counter[int] = Counter()
         rows_of: Counter[int] = Counter()
         self.overtaken = self.unknown = self.untimely = self.too_fast = self.ended_ns = 0
-        self.spans, self.latest = 0, -1
+        self.odd_spans, self.latest = 0, -1
         hashed = hashlib.sha256("\n".join(names).encode())
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(READ_ROWS, columns=list(COLUMNS)):
@@ -130,7 +130,7 @@ class ReadTrace:
             if not self.virtual or placement[sender] != placement[receiver]
         )
         count, stop, total = self._numbers
-        self.unnumbered = int(np.abs(stop - count).sum() + (total != stop * (stop - 1) // 2).sum())
+        self.misnumbered = int(np.abs(stop - count).sum() + (total != stop * (stop - 1) // 2).sum())
 
     @property
     def channels(self) -> int:
@@ -158,7 +158,7 @@ class ReadTrace:
         rows_of: Counter[int],
     ) -> None:
         if self.unknown:
-            return  # whose they are cannot be said
+            return  # such rows belong to no actor
         at = dict(zip(COLUMNS, rows, strict=True))
         if self._watch:
             self._watch(at)
@@ -177,7 +177,7 @@ class ReadTrace:
 
         first, last = at["first"], at["last"]
         about = (first != -1) | (last != -1)
-        self.spans += int((about & ((first < 0) | (last < first))).sum())
+        self.odd_spans += int((about & ((first < 0) | (last < first))).sum())
         self.latest = max(self.latest, int(last.max(initial=-1)))
 
         sent = np.flatnonzero(at["sender"] != at["receiver"])
@@ -222,14 +222,14 @@ class ReadTrace:
 
 
 class _Links:
-    """The links that channels cross, between the *sites* of their ends."""
+    """Latency and bandwidth of channels, between the *sites* of their ends."""
 
     def __init__(self, network: nx.Graph | None, sites: Sequence[str], widest: float) -> None:
         self._network, self._sites, self._widest = network, sites, widest
         self._known: dict[int, tuple[int, int] | None] = {}
 
     def least_ns(self, channel: int, nbytes: np.ndarray) -> np.ndarray:
-        """Return how long messages of so many bytes are on their way on *channel* at the least."""
+        """Return the least times (ns) from leaving to arrival on *channel*, by message size."""
         if channel not in self._known:
             here, there = (self._sites[end] for end in divmod(channel, len(self._sites)))
             link = link_between(self._network, here, there)
@@ -247,7 +247,7 @@ class _Links:
 
 
 def _sum_by(codes: np.ndarray, values: np.ndarray | None, most: int) -> np.ndarray:
-    """Return sums of *values*, or the numbers of rows, by code: whole numbers, so no floats."""
+    """Return by code the sum of *values*, or the number of rows, as int64: floats would round."""
     if values is None:
         return np.bincount(codes, minlength=most)
     sums = np.zeros(most, np.int64)
@@ -258,8 +258,8 @@ def _sum_by(codes: np.ndarray, values: np.ndarray | None, most: int) -> np.ndarr
 def check_conservation(outcome: Outcome, trace: ReadTrace) -> CheckResult:
     """Check that each message was received once, but for those that faults lost and doubled.
 
-    So it is on every channel: one that was lost on its way, and one that nobody sent, differ even
-    where together they are as many as they should be.
+    Channels are compared one by one: a message lost on one and a message made up on another would
+    cancel out in the total.
     """
     received = sum(trace.received.values())
     known = received + outcome.in_flight + outcome.lost - outcome.doubled
@@ -276,10 +276,10 @@ def check_conservation(outcome: Outcome, trace: ReadTrace) -> CheckResult:
             whole = False
             detail += f"; {due:,} were due from {channel[0]} to {channel[1]}, {there:,} came"
             break
-    # What is lost, and what recovery takes back, has numbers that nothing received has.
-    if trace.unnumbered and not (outcome.lost or outcome.doubled or outcome.recovered):
+    # No row has the number of a message that was lost, or that recovery took back.
+    if trace.misnumbered and not (outcome.lost or outcome.doubled or outcome.recovered):
         whole = False
-        detail += f"; {trace.unnumbered:,} of those that senders numbered are not there, or twice"
+        detail += f"; {trace.misnumbered:,} numbers of messages are missing, or occur twice"
     return CheckResult(
         name="conservation",
         passed=whole if outcome.messages else None,
@@ -309,10 +309,13 @@ def check_trace(outcome: Outcome, trace: ReadTrace, tuples: int, *, own: bool) -
     if trace.unknown:
         wrong.append(f"{trace.unknown:,} rows have names that are no actor's or no port's")
     if trace.untimely:
-        wrong.append(f"{trace.untimely:,} rows have times that run backwards")
+        wrong.append(
+            f"{trace.untimely:,} rows have times that run backwards, or began while their actor "
+            "served another"
+        )
     if trace.too_fast:
         wrong.append(f"{trace.too_fast:,} messages arrived sooner than their links allow")
-    if trace.spans or trace.latest >= tuples:
+    if trace.odd_spans or trace.latest >= tuples:
         wrong.append("rows are about tuples that do not exist")
     if trace.virtual and trace.digest != outcome.digest:
         wrong.append(f"its digest is {trace.digest}, not {outcome.digest}")
@@ -320,17 +323,19 @@ def check_trace(outcome: Outcome, trace: ReadTrace, tuples: int, *, own: bool) -
     if outcome.tuples != tuples and not (own or (recovered and recovered.weakens)):
         wrong.append(f"{outcome.tuples:,} tuples were fed in, of {tuples:,}")
     ended = outcome.virtual_ns
-    # Live, the clock goes on while the last results are written.
+    # In a live run the clock goes on while the last results are written.
     if trace.ended_ns > ended or (trace.virtual and trace.ended_ns < ended):
         wrong.append(f"the last service was done at {trace.ended_ns:,} ns, not at {ended:,} ns")
     sent = outcome.nbytes - (outcome.injected.overhead_bytes if outcome.injected else 0)
-    # A message has bytes that was lost, or is a marker of a snapshot, and has no row; one that came
-    # twice has two.
+    # The run's bytes include lost messages and markers of snapshots, which have no row; a message
+    # that came twice has two.
     whole = not (outcome.lost or outcome.doubled or outcome.recovered)
     if whole and trace.crossed != sent:
         wrong.append(f"its messages have {trace.crossed:,} bytes, not {sent:,}")
-    detail = "its digest and times are the run's, and no message was faster than its link"
-    detail += "; of bytes only those that arrived are in it" if not whole else ""
+    detail = "its times are in order, and its bytes are the run's"
+    if trace.virtual:
+        detail = "its digest and times are the run's, and no message was faster than its link"
+    detail += "; bytes were not compared, since some messages have no row" if not whole else ""
     return CheckResult(name="trace", passed=not wrong, detail="; ".join(wrong) or detail)
 
 
@@ -343,11 +348,11 @@ class Written:
     by_sender
         Rows of reports, by the rank of the actor that sent them; those of no actor are left out.
     pairs
-        That they report.
+        Pairs that these rows report.
     late, collectors
-        Rows of tuples that were dropped as late, and of what collectors did.
+        Rows of the file of late tuples, and of that of collectors.
     streams
-        Ids that a result has.
+        How many ids a result has.
     ours
         Whether all actors are ours: one of the user's own may send sinks messages of other sizes,
         and emit results itself.
@@ -362,37 +367,41 @@ class Written:
 
 
 def check_sinks(
-    outcome: Outcome, trace: ReadTrace, sinks: Collection[str], ranks: Sequence[str], here: Written
+    outcome: Outcome,
+    trace: ReadTrace,
+    sinks: Collection[str],
+    ranks: Sequence[str],
+    written: Written,
 ) -> CheckResult:
-    """Check that what *sinks* received is what is *here*, in rows by sender and in bytes.
+    """Check that what *sinks* received is what was *written*, in rows by sender and in bytes.
 
-    A report of late tuples has their ids and times, one of a collector its figures; these have no
-    sender in the files, so senders may have sent more rows than they are known for.
+    The files do not say who sent a late tuple, or what a collector did: where tuples were late, a
+    sender may have sent more rows than the files have of it.
     """
     to_sinks = [channel for channel in trace.received if channel[1] in sinks]
     messages = sum(trace.received[channel] for channel in to_sinks)
     if outcome.recovered or not messages:
         why = "results wait for snapshots, or come again" if messages else "nothing reached a sink"
         return CheckResult(name="sinks", passed=None, detail=why)
-    rows: Counter[str] = Counter()
+    sent: Counter[str] = Counter()
     for channel in to_sinks:
-        rows[channel[0]] += trace.rows[channel]
-    written = dict(zip(ranks, here.by_sender.tolist(), strict=True))
+        sent[channel[0]] += trace.rows[channel]
+    in_files = dict(zip(ranks, written.by_sender.tolist(), strict=True))
     wrong = [
-        f"{sender} sent {rows[sender]:,} rows, of which {count:,} are there"
-        for sender, count in written.items()
-        if (count > rows[sender] and here.ours) or (count < rows[sender] and not here.late)
+        f"{sender} sent {sent[sender]:,} rows, and the files have {count:,} of it"
+        for sender, count in in_files.items()
+        if (count > sent[sender] and written.ours) or (count < sent[sender] and not written.late)
     ]
-    reports = sum(written.values()) + here.late
-    if not wrong and (rows.total() > reports or (rows.total() < reports and here.ours)):
-        wrong.append(f"sinks received {rows.total():,} rows, of which {reports:,} are there")
+    reports = sum(in_files.values()) + written.late
+    if not wrong and (sent.total() > reports or (sent.total() < reports and written.ours)):
+        wrong.append(f"sinks received {sent.total():,} rows, and the files have {reports:,}")
     nbytes = sum(trace.nbytes[channel] for channel in to_sinks)
     due = messages * HEADER_BYTES + _ROW_BYTES * reports
-    due += _ID_BYTES * here.streams * here.pairs + _COLLECTOR_BYTES * here.collectors
-    if here.ours and nbytes != due:
-        wrong.append(f"they received {nbytes:,} bytes, and what is there has {due:,}")
-    detail = f"what {messages:,} messages brought them is in the files, by senders, rows "
-    detail += "and bytes" if here.ours else "alone: actors of your own may send other sizes"
+    due += _ID_BYTES * written.streams * written.pairs + _COLLECTOR_BYTES * written.collectors
+    if written.ours and nbytes != due:
+        wrong.append(f"sinks received {nbytes:,} bytes, and what the files have takes {due:,}")
+    detail = f"the files have what {messages:,} messages brought, by rows of each sender"
+    detail += " and by bytes" if written.ours else "; own actors may send messages of other sizes"
     return CheckResult(name="sinks", passed=not wrong, detail="; ".join(wrong[:3]) or detail)
 
 

@@ -156,7 +156,7 @@ BROKEN = {
         FIRST, wrapped(Kernel, "_transmit", _swaps), "conservation", "were due from"
     ),
     "a message is lost before it is counted": Mutant(
-        FIRST, wrapped(Kernel, "_post", _loses_before_counting), "conservation", "numbered"
+        FIRST, wrapped(Kernel, "_post", _loses_before_counting), "conservation", "numbers"
     ),
     "bytes within a site are the network's": Mutant(
         FREE, _outcome(nbytes=lambda found: found.nbytes + 1), "trace", "bytes"
@@ -198,7 +198,7 @@ BROKEN |= {
         FREE, _recorded(lambda at: at.update(last=-5)), "trace", "do not exist"
     ),
     "a message has another number": Mutant(
-        FREE, _recorded(lambda at: at.update(seq=at["seq"] + 1)), "conservation", "numbered"
+        FREE, _recorded(lambda at: at.update(seq=at["seq"] + 1)), "conservation", "numbers"
     ),
     "two messages are served at once": Mutant(
         FREE,
