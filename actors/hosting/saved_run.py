@@ -114,7 +114,7 @@ class SavedRun:
     Raises
     ------
     DataError
-        What is there is damaged.
+        What is there is damaged, or another version wrote it.
     """
 
     def __init__(self, folder: Path, *, every_s: float) -> None:
@@ -305,7 +305,9 @@ def _read_snapshot(path: Path) -> tuple[Saved, int, int]:
     try:
         value = load(path)
         return Saved(**value["saved"]), value["answered"], value["length"]
-    except (FormatError, OSError, KeyError, TypeError) as error:
+    except (KeyError, TypeError):
+        raise DataError(f"{path} is of another version of joinsim. {_REMEDY}") from None
+    except (FormatError, OSError) as error:
         raise DataError(f"{path} is damaged: {error}. {_REMEDY}") from None
 
 

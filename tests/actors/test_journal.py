@@ -18,6 +18,7 @@ from actors.hosting.mesh import MemberLostError
 from actors.hosting.process_host import ProcessHost
 from actors.hosting.saved_run import SavedRun, SavingHost
 from actors.protocol import ActorSpec, Reply, RestartingHost, Wiring
+from actors.serialisation import save
 from joins.errors import DataError
 from tests.actors.meshes import Threads, labels
 from tests.netsim.simulate import Simulated, simulate
@@ -249,6 +250,14 @@ def test_what_is_damaged_or_of_another_run_is_refused(damage: str, tmp_path: Pat
     # By itself, and not once nothing refers to what it was opened by, as the error does.
     assert str(answers) not in [file.path for file in psutil.Process().open_files()]
     assert refused.tb
+
+
+def test_a_snapshot_of_another_layout_is_not_called_damaged(tmp_path: Path) -> None:
+    """As a development version of joinsim wrote one, under the same version number."""
+    (tmp_path / "saved").mkdir()
+    save({"answered": 0, "length": 0, "states": {}}, tmp_path / "saved" / "1.npz")
+    with pytest.raises(DataError, match=r"1.npz is of another version .* Start the run again"):
+        SavedRun(tmp_path / "saved", every_s=1)
 
 
 def _go_on(folder: Path, start: Callable[[], RestartingHost], *, another: bool) -> None:
