@@ -310,7 +310,7 @@ class Lateness:
 
 
 def check_lateness(files: tuple[StreamData, ...], feeding: Feeding, directory: Path) -> Lateness:
-    """Hold every row of the run's ``late.parquet`` against the arrivals."""
+    """Compare every row of the run's ``late.parquet`` with the arrivals."""
     table = pq.read_table(late_path(directory))
     stream, ids, ts, watermark = (
         table[name].to_numpy() for name in ("stream", "id", "ts", "watermark")
