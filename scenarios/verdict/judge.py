@@ -47,10 +47,10 @@ from scenarios.verdict.trace_checks import (
 from topologies.topology import Approximation
 
 _FIGURES = (
-    "real seconds, memory, how much is charged for work, sizes of messages to others than sinks, "
-    "when a message left its sender's port, percentiles, and the figures of collectors, faults "
-    "and recovery are not computed a second time, nor are the columns that a query selects, nor "
-    "what a raw file or a table became when it was prepared"
+    "real seconds, memory, what work costs, sizes of messages to others than sinks, when a "
+    "message left its sender's port, percentiles, and the figures of collectors, faults and "
+    "recovery are not computed a second time, nor are the columns that a query selects, nor what "
+    "a raw file or a table became when it was prepared"
 )
 
 _CHUNK_ROWS = 8_192
