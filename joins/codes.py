@@ -1,8 +1,7 @@
-"""Codes: int64 numbers that are in the order of the values they stand for.
+"""Codes: int64 numbers in the order of the values they stand for; one kernel serves every dtype.
 
-One kernel so serves every dtype. An integer is its own code. A float's code is its place in the
-order of all floats: both zeros are 0, and NaN lies beyond the infinities, where no range reaches
-it.
+An integer is its own code. A float's code is its place in the order of all floats: both zeros are
+0, and NaN lies beyond the infinities, where no range reaches it.
 """
 
 from __future__ import annotations

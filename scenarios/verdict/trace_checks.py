@@ -26,8 +26,6 @@ from netsim.outcome import Outcome
 from netsim.trace import COLUMNS, READ_ROWS, trace_names
 from scenarios.verdict import CheckResult
 
-_NAMED = 3
-"""The first so many columns are names."""
 _TIMES = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
 _MOST_BYTES = 2**30
 """A longer message is taken to be so long: its bits times a second's nanoseconds fit into int64."""
@@ -140,14 +138,16 @@ class ReadTrace:
     def _integers(self, batch: pa.RecordBatch) -> np.ndarray:
         """Return the rows of *batch* as int64, a column each, names as their codes."""
         columns = np.empty((len(COLUMNS), len(batch)), np.int64)
+        unknown = np.zeros(len(batch), np.bool_)
         for place, column in enumerate(batch.columns):
-            if place >= _NAMED:
+            if not pa.types.is_dictionary(column.type):
                 columns[place] = column.to_numpy()
                 continue
             codes = self._ports if COLUMNS[place] == "port" else self._actors
             code_of = np.array([codes.get(name, -1) for name in column.dictionary.to_pylist()])
             columns[place] = code_of[column.indices.to_numpy()]
-        self.unknown += int((columns[:_NAMED] < 0).any(axis=0).sum())
+            unknown |= columns[place] < 0
+        self.unknown += int(unknown.sum())
         return columns
 
     def _add(
