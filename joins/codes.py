@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.machine.compiling import part_of
+from joins.machine.compiling import inlined
 
 LEAST, GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 """The ends of int64: no code is beyond them, and no position."""
@@ -38,14 +38,14 @@ def decode(codes: np.ndarray, dtype: str) -> np.ndarray:
     return values
 
 
-@part_of
+@inlined
 def code_of(value: float) -> int:
     """Return the code of one float, in a kernel."""
     bits = np.float64(value).view(np.int64)
     return int(bits if bits >= 0 else -(bits & _WITHOUT_SIGN))
 
 
-@part_of
+@inlined
 def float_of(code: int) -> float:
     """Return the float with this code, in a kernel."""
     if code >= 0:

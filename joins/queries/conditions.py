@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from joins.codes import ENDS, GREATEST, LEAST, code_of, encode, float_of
-from joins.machine.compiling import allocating, part_of
+from joins.machine.compiling import allocating, inlined
 from joins.state import storable
 
 
@@ -323,7 +323,7 @@ def _float_band(
             high[i] = _greatest_near(values[i], width, strict=strict)
 
 
-@part_of
+@inlined
 def _greatest_near(value: float, width: float, strict: bool) -> int:
     """Return the code of the greatest x with ``fl(x - value) < width``, by bisection of codes."""
     # x = value always satisfies it. Four widths away nothing does, unless that rounds to the value
@@ -339,7 +339,7 @@ def _greatest_near(value: float, width: float, strict: bool) -> int:
     return inside
 
 
-@part_of
+@inlined
 def _between(a: int, b: int) -> int:
     """Return the middle of two numbers whose sum may not fit."""
     return (a >> 1) + (b >> 1) + (a & b & 1)
