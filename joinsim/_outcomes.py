@@ -124,7 +124,8 @@ class Run:
         if not pairs_path(self.directory).exists():
             raise ConfigError("this run counted its pairs: run it with pairs=True to join them")
         joined = JoinedColumns(self.finished.plan.query, self.finished.plan.streams, self.directory)
-        return pa.concat_tables([joined.schema.empty_table(), *joined])
+        batches = [batch for table in joined for batch in table.to_batches()]
+        return pa.Table.from_batches(batches, joined.schema)
 
     @property
     def latency(self) -> pa.Table:

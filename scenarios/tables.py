@@ -45,7 +45,7 @@ _BEYOND_INT64 = "a whole number is not in the range of int64, -2**63 to 2**63 - 
 IN_MEMORY = Path("(memory)")
 _LONG_UNITS = {"M": ("Y", "M", "W", "h", "m"), "m": ("W", "D", "h", "m")}
 """NumPy's units of times, and of durations, that Arrow has not; it has days of times."""
-_NUMBERED = (pa.types.is_primitive, pa.types.is_dictionary, pa.types.is_null)
+_NUMBERED = (pa.types.is_primitive, pa.types.is_null)
 """Types that have whole numbers, besides those that are looked at before."""
 _REASONS = {
     "null": "is null",
@@ -82,7 +82,7 @@ class TableStream(PreparedStream):
     def values(self, column: str) -> pa.ChunkedArray:
         """Return a column, in the order of the tuples."""
         if column in self.source.schema.names:
-            return self.source[column].take(pa.array(self.order))
+            return _decode(self.source[column]).take(pa.array(self.order))
         return pa.chunked_array([np.arange(self.rows)]) if column == "id" else self.table[column]
 
 
@@ -224,7 +224,9 @@ def _column(stream: str, name: Any, data: Any) -> pa.Array | pa.ChunkedArray:
 
 
 def _for_arrow(data: np.ndarray) -> np.ndarray:
-    """Return an array in this machine's byte order, and times in a unit that Arrow has, too."""
+    """Return an array in this machine's byte order, and of a type or a unit that Arrow has, too."""
+    if data.dtype.kind == "T":  # NumPy's texts of any length
+        return data.astype(object)
     kind = data.dtype.newbyteorder("=")
     if kind.kind in "mM" and np.datetime_data(kind)[0] in _LONG_UNITS[kind.kind]:
         kind = np.dtype(f"{kind.kind}8[s]")
@@ -232,21 +234,41 @@ def _for_arrow(data: np.ndarray) -> np.ndarray:
 
 
 def _is_text(kind: pa.DataType) -> bool:
+    """Return whether a decoded column is of texts."""
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _decode(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column with a value per row, of a type of which Arrow takes and casts rows.
+
+    Not of such a type are columns that store equal values once, and Polars' texts, which are views.
+    """
+    kind = column.type
+    if pa.types.is_run_end_encoded(kind):
+        return _decode(pc.run_end_decode(column))
     if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
-    return any(
-        is_type(kind)
-        for is_type in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    )
+        values = _without_views(kind.value_type)
+        chunks = [chunk.dictionary.cast(values).take(chunk.indices) for chunk in column.chunks]
+        return pa.chunked_array(chunks, values)
+    plain = _without_views(kind)
+    return column if plain == kind else column.cast(plain)
 
 
-def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of texts, of whatever type of Arrow's, as strings."""
-    if not pa.types.is_dictionary(column.type):
-        return column.cast(pa.string())
-    # Arrow casts no dictionary of string views, which are Polars' categories.
-    chunks = [chunk.dictionary.cast(pa.string()).take(chunk.indices) for chunk in column.chunks]
-    return pa.chunked_array(chunks, pa.string())
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """Return a type, or what is within it, without views of texts and bytes."""
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_without_views(kind.value_type), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(_without_views(kind.value_type))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_without_views(kind.value_type))
+    return kind
 
 
 class _Unordered:
@@ -282,12 +304,15 @@ class _Unordered:
         self.named = time is not None
         self.time = None if time == ROWS else time or self._find_time()
 
+    def _column(self, name: str) -> pa.ChunkedArray:
+        return _decode(self.table[name])
+
     def texts(self, field_name: str) -> pa.ChunkedArray | None:
         """Return the field's texts; None where it holds none."""
         if field_name not in self.table.schema.names:
             return None
-        column = self.table[field_name]
-        return _as_text(column) if _is_text(column.type) else None
+        column = self._column(field_name)
+        return column.cast(pa.string()) if _is_text(column.type) else None
 
     def prepare(self, dictionaries: Mapping[str, _Dictionary]) -> TableStream:
         """Return the stream: valid rows, typed, in order of event time."""
@@ -357,7 +382,7 @@ class _Unordered:
         return self._times(self.time, "event time")
 
     def _times(self, name: str, what: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        kind = self.table[name].type
+        kind = self._column(name).type
         if pa.types.is_boolean(kind):
             raise DataError(
                 f"stream {self.name!r}: the {what} {name!r} is of type {kind}; "
@@ -366,18 +391,18 @@ class _Unordered:
         values, invalid = self._number(name)
         if values.dtype == np.int64:
             return values, invalid
-        whole, no_int64 = _whole_numbers(self.table[name].combine_chunks(), values)
+        whole, no_int64 = _whole_numbers(self._column(name).combine_chunks(), values)
         return whole, invalid | no_int64
 
     def _number(self, name: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return a column as int64 or float64, and per reason which of its rows are not valid."""
-        column = self.table[name].combine_chunks()
+        column = self._column(name).combine_chunks()
         kind = column.type
         missing = pc.is_null(column).to_numpy(zero_copy_only=False)
         invalid = {"null": missing} if missing.any() else {}
         try:
             if _is_text(kind):
-                moments, no_time = self._moments(name)
+                moments, no_time = self._moments(name, column.cast(pa.string()))
                 return moments, invalid | no_time
             whole = pa.types.is_decimal(kind) and kind.scale <= 0
             if pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and not whole):
@@ -386,19 +411,19 @@ class _Unordered:
                 values = floats.cast(pa.float64()).fill_null(0.0).to_numpy()
                 wrong = {"nan": np.isnan(values), "infinite": np.isinf(values)}
                 return values, invalid | {why: rows for why, rows in wrong.items() if rows.any()}
-            if not whole and not any(is_kind(kind) for is_kind in _NUMBERED):
+            numbered = any(is_kind(kind) for is_kind in _NUMBERED)
+            if not whole and (not numbered or pa.types.is_interval(kind)):
                 raise DataError(f"stream {self.name!r}, column {name!r}: {kind} {_NOT_ORDERED}")
             values, outside = _as_int64(column)
         except pa.ArrowException as error:
             raise DataError(f"stream {self.name!r}, column {name!r}: {error}") from None
         return values, invalid | outside
 
-    def _moments(self, name: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return a column of texts as int64 nanoseconds, and which of them are no times.
+    def _moments(self, name: str, texts: pa.Array) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return the *texts* of a column as int64 nanoseconds, and which of them are no times.
 
         Raise :exc:`DataError` where most of them are none, or one names its time zone in words.
         """
-        texts = _as_text(self.table[name]).combine_chunks()
         values, valid = read_times(texts)
         missing = pc.is_null(texts).to_numpy(zero_copy_only=False)
         if zoned := zone_name(texts):

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -195,6 +196,49 @@ def test_categories_of_polars_are_texts(kind: pl.DataType) -> None:
     column = pl.Series("k", ["b", None, "a"]).cast(kind)
     run = js.run(EQUAL, {"R": pl.DataFrame([column]), "S": {"k": ["a", "c"]}})
     assert run.joined.select(["R.k", "S.k"]).to_pydict() == {"R.k": ["a"], "S.k": ["a"]}
+
+
+@pytest.mark.parametrize(
+    "store", [pa.Array.dictionary_encode, pc.run_end_encode], ids=["dictionary", "runs"]
+)
+@pytest.mark.parametrize(
+    "values",
+    [[1.5, 1.5, float("nan"), 0.25], [3, 3, None, 2], [Decimal("0.3"), Decimal("0.3"), None]],
+    ids=["floats", "integers", "decimals"],
+)
+def test_numbers_that_arrow_stores_once_are_what_they_are(
+    store: Callable[[pa.Array], pa.Array], values: list[Any]
+) -> None:
+    column = pa.array(values)
+    runs = [
+        js.run(
+            "SELECT R.k, S.k FROM R, S WHERE R.k >= S.k WINDOW AS (SLIDE INTERVAL '1' ON '10')",
+            {"R": {"k": stored}, "S": {"k": column}},
+        )
+        for stored in (column, store(column))
+    ]
+    plain, stored = (run.joined.to_pydict() for run in runs)
+    assert plain == stored
+    assert plain["R.k"]
+
+
+def test_texts_bytes_and_lists_of_polars_are_among_what_is_joined() -> None:
+    trips = pl.DataFrame(
+        {
+            "k": [1, 2],
+            "name": ["a", None],
+            "raw": [b"a", b"b"],
+            "tags": [["x", "y"], []],
+            "at": [{"place": "here", "floor": 1}, {"place": "there", "floor": 2}],
+            "pair": pl.Series([["a", "b"], ["c", "d"]], dtype=pl.Array(pl.String, 2)),
+        }
+    )
+    joined = js.run(
+        EQUAL, {"R": trips, "S": pl.DataFrame({"k": [2, 1], "name": ["c", "d"]})}
+    ).joined
+    assert joined["S.name"].to_pylist() == ["d", "c"]
+    for name, values in trips.to_dict(as_series=False).items():
+        assert joined[f"R.{name}"].to_pylist() == values
 
 
 def test_the_same_seed_has_the_same_digest_and_a_query_picks_a_system() -> None:

@@ -85,6 +85,11 @@ def test_numpys_durations_are_taken_in_every_unit(unit: str) -> None:
     assert np.array_equal(taken, spans.astype("timedelta64[ns]"))
 
 
+def test_numpys_texts_of_any_length_are_texts() -> None:
+    texts = np.array(["a", "long enough"], np.dtypes.StringDType())
+    assert as_table({"x": texts}, "T")["x"].to_pylist() == ["a", "long enough"]
+
+
 @pytest.mark.parametrize("kind", ["datetime64[ps]", "complex128", "timedelta64[M]"])
 def test_what_arrow_has_no_type_for_is_refused_by_its_own_name(kind: str) -> None:
     with pytest.raises(DataError, match=rf"stream 'T', column 'x': .*{re.escape(kind)}"):
