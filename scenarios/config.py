@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError, to_json
 
 from actors.source import LINGER_NS
+from joins.queries.parser import on_one_line
 from netsim.kernel import INBOX_MESSAGES
 from netsim.network import (
     PRESETS,
@@ -368,8 +369,8 @@ class RunConfig(Section):
 
     @property
     def query_line(self) -> str:
-        """The query's text on one line."""
-        return " ".join(self.query.split())
+        """The query's text on one line, without comments."""
+        return on_one_line(self.query)
 
     @model_validator(mode="after")
     def _streams_of_their_own(self) -> RunConfig:

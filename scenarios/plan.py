@@ -21,7 +21,7 @@ import networkx as nx
 from actors.feed import Disorder, Recorded, StreamData, StreamFile, StreamTable
 from actors.source import Feeding
 from joins.errors import suggest
-from joins.queries.parser import parse_query
+from joins.queries.parser import on_one_line, parse_query
 from joins.queries.query import JoinQuery
 from joins.queries.selection import select
 from joins.queries.windows import ExtentError, read_extent
@@ -82,7 +82,7 @@ class Plan:
     @property
     def query_line(self) -> str:
         """The query as it runs, its placeholders bound, on one line."""
-        return " ".join(str(self.query).split())
+        return on_one_line(str(self.query))
 
     def with_settings(self, **settings: Any) -> Plan:
         """Return the plan with keys of its configuration changed, unchecked; its streams stay."""

@@ -50,6 +50,7 @@ STRING: /'[^']*'/
 
 %import common.WS
 %ignore WS
+%ignore /--[^\n]*|\/\*(.|\n)*?\*\//
 """
     f"OPERATOR: {_OPERATORS}\n"
     rf"NAME: /(?!({_RESERVED})\b)[A-Za-z_][A-Za-z_0-9]*/i"
@@ -79,6 +80,8 @@ _WORDS = {
 _REMEMBERED = 128
 """Texts whose tree is known: a search runs the same query hundreds of times."""
 
+_BETWEEN = re.compile(r"""("[^"]*"|'[^']*')|(?:--[^\n]*|/\*[\s\S]*?\*/|\s)+""")
+"""What is in quotes, or all that stands between two words."""
 _WORD_OR_SIGN = re.compile(r"\w+|.")
 _SPACE = re.compile(r"\s")
 """Each is shown as one blank, so that the caret under the line is in its place."""
@@ -98,6 +101,11 @@ def parse_query(text: str) -> JoinQuery:
         return _Builder().transform(_tree(text))
     except VisitError as error:
         raise error.orig_exc from None
+
+
+def on_one_line(text: str) -> str:
+    """Return a query's text on one line, without comments; what is in quotes stays as it is."""
+    return _BETWEEN.sub(lambda found: found[1] or " ", text).strip()
 
 
 @lru_cache(_REMEMBERED)

@@ -25,10 +25,12 @@ from joins.queries.windows import StreamWindows, Window
 from scenarios.verdict import CheckResult
 
 _PIECE = re.compile(
-    r"""(?P<name>"[^"]*")|'(?P<quantity>[^']*)'|\b(?P<window>WINDOW)\b""", re.IGNORECASE
+    r"""(?P<name>"[^"]*")|'(?P<quantity>[^']*)'|(?P<comment>--[^\n]*|/\*[\s\S]*?\*/)"""
+    r"""|\b(?P<window>WINDOW)\b""",
+    re.IGNORECASE,
 )
-"""What sqlglot cannot read: quantities, and the word before the windows. A name in
-quotes is matched too, so that nothing inside it is taken for either."""
+"""What sqlglot cannot read: quantities, and the word before the windows. Names in quotes and
+comments are matched too, so that nothing inside them is taken for either."""
 _WINDOWS_BEGIN = "\0"
 _WINDOW = re.compile(
     r"(?P<stream>\w+)?\s*\bAS\s*\(\s*SLIDE\s+INTERVAL\s+'(?P<slide>[^']*)'\s+ON\s+'(?P<length>[^']*)'"
@@ -100,15 +102,15 @@ def read_again(text: str, bound: Mapping[str, str]) -> Reading:
     quantities: list[str] = []
 
     def masked(found: re.Match[str]) -> str:
-        if found["name"]:
-            return found["name"]
+        if found["name"] or found["comment"]:
+            return found["name"] or " "
         if found["window"]:
             return _WINDOWS_BEGIN
         # Quantities go by number: sqlglot would take those of intervals apart.
         quantities.append(found["quantity"].strip())
         return f"'{len(quantities) - 1}'"
 
-    select, *windows = _PIECE.sub(masked, text.strip().rstrip(";")).split(_WINDOWS_BEGIN)
+    select, *windows = _PIECE.sub(masked, text).strip().rstrip(";").split(_WINDOWS_BEGIN)
     tree = sqlglot.parse_one(select)
     if not isinstance(tree, exp.Select) or len(windows) > 1 or tree.args.get("where") is None:
         raise _UnreadableError("it is no SELECT with a WHERE and at most one WINDOW")

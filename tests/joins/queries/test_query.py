@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.queries.parser import QuerySyntaxError, parse_query
+from joins.queries.parser import QuerySyntaxError, on_one_line, parse_query
 from joins.queries.query import QueryError
 from tests.joins.queries.query_texts import Q1, Q2, Q3, squeezed, window
 
@@ -88,6 +88,25 @@ def test_any_query_is_printed_as_it_was_spelt(data: st.DataObject, spelling: lis
     assert squeezed(printed) == squeezed(text)
     assert str(parse_query(printed)) == printed
     assert parse_query(printed) == parse_query(text)
+
+
+@settings(deadline=None)
+@given(data=st.data(), spelling=tokens())
+def test_comments_may_stand_between_any_two_words(data: st.DataObject, spelling: list[str]) -> None:
+    comments = st.sampled_from([" ", " --\n", " -- it's \"x\n", "/* a\n * b; */", "/**/"])
+    text = "".join(token + data.draw(comments) for token in spelling) + "-- the end"
+    assert parse_query(text) == parse_query(" ".join(spelling))
+    assert on_one_line(text) == " ".join(spelling)
+
+
+def test_on_one_line_what_is_in_quotes_stays_as_it_is() -> None:
+    text = 'SELECT *\n FROM T\tWHERE T."a  --1" < T."/*\n2" -- "\n WINDOW  AS'
+    assert on_one_line(text) == 'SELECT * FROM T WHERE T."a  --1" < T."/*\n2" WINDOW AS'
+
+
+def test_a_comment_that_does_not_end_is_refused_where_it_begins() -> None:
+    with pytest.raises(QueryError, match=r"line 5, character 3 .* not '/'"):
+        parse_query(Q1 + "\n  /* more")
 
 
 @settings(deadline=None)

@@ -28,7 +28,9 @@ def texts(draw: st.DrawFn) -> str:
     """Draw a query of one or two streams, oddly spelt."""
     two = draw(st.booleans())
     word = str.lower if draw(st.booleans()) else str.upper
-    space = draw(st.sampled_from([" ", "\n  ", "\t"]))
+    space = draw(
+        st.sampled_from([" ", "\n  ", "\t", " -- WHERE 'it' is\n", '/* " WINDOW **\n -- */'])
+    )
 
     def predicate() -> str:
         left, right = draw(NAMES), draw(NAMES)
@@ -54,7 +56,7 @@ def texts(draw: st.DrawFn) -> str:
     return (
         f"{word('select')} * {word('from')} {'R, S' if two else 'T'}{space}{word('where')} {joined}"
         f"{space}{word('window')} AS (SLIDE INTERVAL '{slide}{unit}' ON '{slide * times}{unit}'"
-        f"{precise}){draw(st.sampled_from(['', ';']))}"
+        f"{precise}){draw(st.sampled_from(['', ';', '; -- the end']))}"
     )
 
 
