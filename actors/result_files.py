@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from actors.protocol import ActorError
 from actors.results import Collected, Late, Output
 from actors.whole_files import WholeTable
 from joins.state import storable
@@ -260,7 +261,10 @@ class ResultWriter:
             columns.close()
 
     def collect(self, outputs: list[Output | Late | Collected]) -> None:
-        """Write *outputs*."""
+        """Write *outputs*.
+
+        Raise :exc:`ActorError` where an actor's matches do not fit each other, or the run.
+        """
         for output in outputs:
             if isinstance(output, Collected):
                 figures = [getattr(output, name) for name in COLLECTORS_SCHEMA.names]
@@ -272,6 +276,7 @@ class ResultWriter:
                 self._late.add(stream, output.ids, output.ts, watermark)
                 continue
             matches = output.matches
+            self._check(output)
             self.produced += matches.total
             sender = np.full_like(matches.count, self._rank[output.sender], np.int32)
             self._summaries[matches.stream].add(
@@ -284,6 +289,32 @@ class ResultWriter:
                 if len(self._streams) > 2:
                     ids.insert(matches.stream, ids.pop(0))
                 self._pairs.add(stream, *ids)
+
+    def _check(self, output: Output) -> None:
+        """Refuse matches that an actor of one's own has put together wrongly."""
+        matches, streams = output.matches, len(self._streams)
+        columns = (matches.probe_id, matches.count, matches.fingerprint, output.latency_ns)
+        listed = 0 if matches.match_id is None else len(matches.match_id)
+        if matches.stream not in range(streams):
+            wrong = f"their stream is {matches.stream}, and there are streams 0 to {streams - 1}"
+        elif any(column.shape != (len(matches),) for column in columns):
+            shapes = ", ".join(str(column.shape) for column in columns)
+            wrong = (
+                "probe_id, count, fingerprint and birth times have a value per probing tuple each; "
+                f"their shapes are {shapes}"
+            )
+        elif matches.count.dtype.kind not in "iu" or matches.fingerprint.dtype != np.uint64:
+            wrong = (
+                "counts are of type int64 and fingerprints of uint64; here they are of "
+                f"{matches.count.dtype} and {matches.fingerprint.dtype}"
+            )
+        elif len(matches) and matches.count.min() < 0:
+            wrong = f"a count is {matches.count.min()}"
+        elif self._pairs and listed != matches.total:
+            wrong = f"the counts add up to {matches.total}, and match_id has {listed or 'none'}"
+        else:
+            return
+        raise ActorError(f"{output.sender} reported matches that cannot be: {wrong}")
 
 
 _FOLDER = ".parts"

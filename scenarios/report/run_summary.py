@@ -167,6 +167,7 @@ def describe_verdict(verdict: Verdict) -> str:
         (verdict.duplicate, "duplicate"),
         (verdict.expired, "outside the window"),
         (verdict.wrong, "not satisfying the query"),
+        (verdict.inconsistent, "tuples whose counts or fingerprints are of other pairs"),
     ]
     if not verdict.tested:
         text = "No pair was expected and none came out: exactness was not tested."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from actors import result_files
+from actors.protocol import ActorError
 from actors.result_files import (
     Destination,
     Part,
@@ -59,6 +62,33 @@ def test_large_and_small_pieces_come_out_in_the_order_they_went_in(tmp_path: Pat
     assert pairs["probe_id"].to_pylist() == [i for i in range(sum(sizes)) for _ in range(2)]
     assert pairs["match_id"].to_pylist() == [i + j for i in range(sum(sizes)) for j in range(2)]
     assert writer.produced == 2 * sum(sizes)
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "words"),
+    [
+        ("stream", lambda stream: 2, "their stream is 2, and there are streams 0 to 1"),
+        ("stream", lambda stream: -1, "their stream is -1"),
+        ("count", lambda count: count[1:], r"their shapes are \(3,\), \(2,\), \(3,\), \(3,\)"),
+        ("probe_id", lambda ids: np.append(ids, 9), r"their shapes are \(4,\), \(3,\)"),
+        ("fingerprint", lambda sums: sums[:, None], r"\(3, 1\)"),
+        ("fingerprint", lambda sums: sums.astype(float), "of int64 and float64"),
+        ("count", lambda count: count.astype(float), "of float64 and uint64"),
+        ("count", lambda count: count - 4, "a count is -2"),
+        ("match_id", lambda ids: ids[1:], "add up to 6, and match_id has 5"),
+        ("match_id", lambda ids: None, "add up to 6, and match_id has none"),
+    ],
+)
+def test_matches_that_do_not_fit_each_other_are_refused_with_their_actor(
+    column: str, change: Callable[[Any], Any], words: str, tmp_path: Path
+) -> None:
+    output = found(0, 3)
+    matches = replace(output.matches, **{column: change(getattr(output.matches, column))})
+    with ResultWriter(tmp_path, streams=STREAMS, actors=["pe.0"], pairs=True) as writer:
+        with pytest.raises(ActorError, match=rf"pe\.0 reported matches that cannot be: .*{words}"):
+            writer.collect([replace(output, matches=matches)])
+        writer.collect([output])
+    assert writer.produced == 6
 
 
 def test_small_pieces_wait_unchanged_for_a_slow_disk(

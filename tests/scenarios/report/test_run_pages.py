@@ -365,6 +365,10 @@ def test_a_place_that_cannot_be_written_is_named(good: Report, tmp_path: Path) -
             Verdict(claims_exact=False, as_promised=True, expected=9, produced=12, duplicate=3),
             "3 duplicate. The run promised less than exactness, and kept that promise.",
         ),
+        (
+            Verdict(claims_exact=True, expected=9, produced=9, inconsistent=4),
+            "9 came out: 4 tuples whose counts or fingerprints are of other pairs.",
+        ),
     ],
 )
 def test_the_verdict_is_described_in_words(verdict: Verdict, shown: str) -> None:
