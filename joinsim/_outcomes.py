@@ -31,7 +31,7 @@ from scenarios.result_readers import JoinedColumns
 from scenarios.run import Report
 from scenarios.run_directory import TRACE, Recorded
 from scenarios.scenario_files import ConfigError
-from scenarios.tables import as_table
+from scenarios.tables import with_texts
 from scenarios.verdict import Verdict
 
 if TYPE_CHECKING:  # by name below, in what the classes are generic in
@@ -100,7 +100,7 @@ class Run:
 
         A stream that was passed as a table has a column ``row``: each tuple's place in that table.
         """
-        return {one.name: as_table(one, one.name) for one in self.finished.plan.streams}
+        return {one.name: with_texts(one) for one in self.finished.plan.streams}
 
     @property
     def pairs(self) -> pa.Table:

@@ -30,7 +30,8 @@ from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
 from scenarios.streams import dictionary_names, event_time, look_for
 from scenarios.synthetic import TIME, SyntheticStream
-from spark_bridge.pipeline.source import CSV_ENDINGS, ROWS, near_files
+from spark_bridge.pipeline.source import CSV_ENDINGS, ROWS, free_name, near_files
+from spark_bridge.pipeline.values import NS_PER_UNIT
 from spark_bridge.prepared import PreparedStream, rounding_notes
 
 ROW = "row"
@@ -77,7 +78,8 @@ class TableStream(PreparedStream):
     @property
     def columns(self) -> list[str]:
         """Names of the passed table's columns, and ``ts`` and ``id``."""
-        return list(dict.fromkeys([*self.source.schema.names, "ts", "id"]))
+        names = [name for name in self.source.schema.names if name not in (ARRIVAL, PLACE)]
+        return list(dict.fromkeys([*names, "ts", "id"]))
 
     def values(self, column: str) -> pa.ChunkedArray:
         """Return a column, in the order of the tuples."""
@@ -138,6 +140,14 @@ def _from_library(value: Any, name: str) -> pa.Table:
         raise DataError(f"stream {name!r}: {': '.join(messages) or error}") from None
 
 
+def with_texts(stream: PreparedStream) -> pa.Table:
+    """Return the tuples of a stream, in their order, with texts where join fields hold codes."""
+    table = as_table(stream, stream.name)
+    for name in stream.codes:
+        table = table.set_column(table.schema.get_field_index(name), name, stream.values(name))
+    return table
+
+
 def add_to_digest(digest: hashlib._Hash, table: pa.Table) -> None:
     """Add the names and the values of a table's columns, all of numbers, to a digest."""
     for name in table.column_names:
@@ -192,10 +202,10 @@ def prepare_tables(
     streams = [
         _Unordered(
             name,
-            as_table(table, name),
+            _all_of(table) if isinstance(table, PreparedStream) else as_table(table, name),
             query.fields(place),
             event_time(query, place, time),
-            arrival,
+            arrival or _recorded(table),
         )
         for place, (name, table, time, arrival) in enumerate(
             zip(query.streams, tables, times, arrivals or [None] * len(tables), strict=True)
@@ -206,6 +216,20 @@ def prepare_tables(
         stream.prepare({f: dictionaries[d] for f, d in named.items() if d in dictionaries})
         for stream, named in zip(streams, codes, strict=True)
     )
+
+
+def _all_of(stream: PreparedStream) -> pa.Table:
+    """Return all that a stream has, as it was before it was prepared but in order of event time."""
+    table = as_table(stream, stream.name)
+    columns = {name: stream.values(name) for name in stream.columns if name != "id"}
+    hidden = [name for name in (TIME, ARRIVAL, PLACE) if name in table.schema.names]
+    return pa.table(columns | {name: table[name] for name in hidden})
+
+
+def _recorded(table: Any) -> str | None:
+    """Return the column of the order of arrival that a stream was prepared with, if it was."""
+    is_recorded = isinstance(table, PreparedStream) and table.delays is not None
+    return ARRIVAL if is_recorded else None
 
 
 def _column(stream: str, name: Any, data: Any) -> pa.Array | pa.ChunkedArray:
@@ -294,15 +318,22 @@ class _Unordered:
         self.name = name
         self.table = table
         self.fields = fields
-        self.arrival = arrival
-        for column in (*fields, *(one for one in (time, arrival) if one not in (None, ROWS))):
-            if column not in table.schema.names and column != TIME:
-                raise DataError(
-                    f"stream {name!r}: there is no column {column!r}; "
-                    f"{suggest(column, table.schema.names)}"
-                )
         self.named = time is not None
         self.time = None if time == ROWS else time or self._find_time()
+        self.arrival = arrival
+        if self.time != TIME and TIME in table.schema.names:  # `ts` is the event time
+            own = free_name(f"source_{TIME}", table.schema.names)
+            renamed = {column: own if column == TIME else column for column in table.schema.names}
+            self.table = table.rename_columns(renamed)
+            self.arrival = own if arrival == TIME else arrival
+        names = self.table.schema.names
+        needed = [column for column in fields if column != TIME]  # every tuple has that
+        needed += [column for column in (self.time, self.arrival) if column not in (None, ROWS)]
+        for column in needed:
+            if column not in names:
+                raise DataError(
+                    f"stream {name!r}: there is no column {column!r}; {suggest(column, names)}"
+                )
 
     def _column(self, name: str) -> pa.ChunkedArray:
         return _decode(self.table[name])
@@ -346,7 +377,10 @@ class _Unordered:
                 arrives = np.copy(ts)
                 arrives[valid] = np.maximum.accumulate(ts[valid])
             table = table.append_column(ARRIVAL, pa.array(arrives[order]))
-            table = table.append_column(PLACE, pa.array(order))
+            places = np.arange(len(self.table))
+            if self.arrival == ARRIVAL:  # the rows of a stream that is prepared are ordered anew
+                places = self.table[PLACE].to_numpy()
+            table = table.append_column(PLACE, pa.array(places[order]))
             late = arrives[order] - ts[order]
             delays = int(late.min()), int(late.max())
         return TableStream(
@@ -514,7 +548,6 @@ def _dictionaries(
     return found
 
 
-_NS_PER_UNIT = {"s": NS_PER_S, "ms": 10**6, "us": 10**3, "ns": 1}
 _WHOLE_DECIMAL = pa.decimal256(76, 0)
 
 
@@ -530,7 +563,7 @@ def _as_int64(column: pa.Array) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         column = column.cast(pa.time64("ns"))
     kind = column.type
     is_moment = pa.types.is_timestamp(kind)
-    ns = _NS_PER_UNIT[kind.unit] if is_moment or pa.types.is_duration(kind) else 1
+    ns = NS_PER_UNIT[kind.unit] if is_moment or pa.types.is_duration(kind) else 1
     if pa.types.is_decimal(kind):
         column = column.cast(_WHOLE_DECIMAL)
         most, least = (pa.scalar(Decimal(n), _WHOLE_DECIMAL) for n in (2**63 - 1, -(2**63)))

@@ -26,7 +26,7 @@ from spark_bridge.pipeline.typed_rows import (
     pipeline_session,
     typed_rows,
 )
-from spark_bridge.pipeline.values import filled
+from spark_bridge.pipeline.values import text_value
 from spark_bridge.sql.statement import sql_name
 
 CODED = "string"
@@ -144,7 +144,7 @@ def _members(task: Task, typed: Typed) -> Iterator[tuple[str, _Member]]:
         texts = None
         if column is not None and typed.types[column] == CODED:
             value = sql_name(column)
-            texts = typed.frame.filter(f"{filled(value)} is not null")
+            texts = typed.frame.filter(f"{text_value(value, task.files[0].format)} is not null")
             texts = texts.select(sf.expr(value).alias("value"))
         yield name, _Member(stream=source.name, field=field, texts=texts)
 

@@ -386,7 +386,7 @@ def lay_out(source: RawSource, columns: list[str]) -> ColumnLayout:
         if low == "ts" and column == time:
             notes.append(f"column {column} is the event time: ts holds it in nanoseconds")
         elif low in ("id", "ts") or (low == "key" and column not in source.fields):
-            names[column] = _free(f"source_{column}", columns)
+            names[column] = free_name(f"source_{column}", columns)
         else:
             names[column] = column
     fields = _join_fields(source, names)
@@ -431,7 +431,8 @@ def stream_columns(source: RawSource) -> list[str]:
     return list(lay_out(source, list(files[0].columns)).names.values())
 
 
-def _free(name: str, taken: Iterable[str]) -> str:
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Return *name*, with underscores where a column has it, in upper or lower case."""
     low = {other.lower() for other in taken}
     while name.lower() in low:
         name += "_"

@@ -18,16 +18,24 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from joins.errors import DataError
 from spark_bridge.engines import one_line
 from spark_bridge.pipeline.source import ROWS, RawSource, Task
-from spark_bridge.pipeline.values import MOMENTS, TYPE_COUNTERS, as_type, infer, type_counters
+from spark_bridge.pipeline.values import (
+    MOMENTS,
+    NS_PER_UNIT,
+    TYPE_COUNTERS,
+    as_type,
+    infer,
+    type_counters,
+)
 from spark_bridge.sql.statement import sql_name
 
 FILE, ROW, TEXT = "__joinsim_file", "__joinsim_row", "__joinsim_text"
@@ -52,7 +60,6 @@ _SETTINGS = {
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.timeType.enabled": "true",
 }
 
 
@@ -153,7 +160,7 @@ def typed_rows(spark: SparkSession, task: Task, folder: Path) -> Typed:
         raw = _number_rows(raw, blocks)
     else:
         rows = [file.rows or 0 for file in files]
-        wanted, time, notes = _parquet_types(raw, source, names, joined)
+        wanted, time, notes = _parquet_types(raw, source, files[0].columns, joined)
     frame, texts = _convert(raw, names, wanted)
     kinds = dict(frame.dtypes)
     types = {name: kinds[name] for name in names}
@@ -191,7 +198,7 @@ def _read(spark: SparkSession, task: Task, folder: Path) -> DataFrame:
             separator = task.source.separator
             frames.append(_csv(spark, paths, list(types), separator, order, spanning=spanning))
         else:
-            frames.append(_parquet(spark, paths, types, order))
+            frames.append(_parquet(spark, paths, types, order, folder))
     return reduce(DataFrame.unionByName, frames)
 
 
@@ -237,15 +244,27 @@ def _csv(
 
 
 def _parquet(
-    spark: SparkSession, paths: list[str], types: dict[str, pa.DataType], order: list[Column]
+    spark: SparkSession,
+    paths: list[str],
+    types: dict[str, pa.DataType],
+    order: list[Column],
+    folder: Path,
 ) -> DataFrame:
-    # Spark has no nanoseconds: such columns arrive as integers.
+    # Spark has no nanoseconds: such columns arrive as integers. So do durations, of whatever unit,
+    # and times of day, if they are asked for as integers.
     nanos = {
         name: kind
         for name, kind in types.items()
         if pa.types.is_timestamp(kind) and kind.unit == "ns"
     }
-    frame = spark.read.parquet(*paths).select("*", "_metadata")
+    reader = spark.read
+    if any(pa.types.is_time(kind) for kind in types.values()):
+        reader = reader.schema(_with_times_as_integers(spark, types, folder / "types.parquet"))
+    frame = reader.parquet(*paths).select("*", "_metadata")
+    for name, kind in types.items():
+        if (ns := _ns_per_unit(kind)) is not None:
+            whole = f"try_multiply(cast({sql_name(name)} as bigint), {ns}L)"
+            frame = frame.withColumn(name, sf.expr(whole))
     for name, kind in nanos.items():
         whole = sql_name(name)
         micros = f"timestamp_micros({whole} div 1000 - if({whole} % 1000 < 0, 1, 0))"
@@ -259,6 +278,29 @@ def _parquet(
         (sf.col("_metadata.row_index") + 1).alias(ROW),
         sf.lit(None).cast("string").alias(TEXT),
     )
+
+
+def _ns_per_unit(kind: pa.DataType) -> int | None:
+    """Return how many nanoseconds a file's integers of a *kind* count; None for other kinds."""
+    if pa.types.is_time32(kind):
+        return NS_PER_UNIT["ms"]  # Parquet has no times of seconds
+    if pa.types.is_time64(kind) or pa.types.is_duration(kind):
+        return NS_PER_UNIT[kind.unit]
+    return None
+
+
+def _with_times_as_integers(
+    spark: SparkSession, types: Mapping[str, pa.DataType], file: Path
+) -> StructType:
+    """Return what Spark makes of *types*, but integers of times; *file* is written for it."""
+    others = pa.schema((name, kind) for name, kind in types.items() if not pa.types.is_time(kind))
+    pq.write_table(others.empty_table(), file)
+    known = {field.name: field for field in spark.read.parquet(str(file)).schema.fields}
+    for name, kind in types.items():
+        if pa.types.is_time(kind):
+            integer = IntegerType() if pa.types.is_time32(kind) else LongType()
+            known[name] = StructField(name, integer)
+    return StructType([known[name] for name in types])
 
 
 def _block_counts(frame: DataFrame, measures: list[Column]) -> list[dict[str, Any]]:
@@ -334,9 +376,12 @@ def _csv_types(
 
 
 def _parquet_types(
-    raw: DataFrame, source: RawSource, names: list[str], joined: Mapping[str, bool]
+    raw: DataFrame,
+    source: RawSource,
+    columns: Mapping[str, pa.DataType],
+    joined: Mapping[str, bool],
 ) -> tuple[dict[str, str], str | None, list[str]]:
-    own = dict(raw.dtypes)
+    own, names = dict(raw.dtypes), list(columns)
     moments = [name for name in names if own[name] in MOMENTS]
     time, notes = _time_column(source, names, moments)
     texts = [name for name in joined if own[name] == "string"]
@@ -344,6 +389,11 @@ def _parquet_types(
     wanted = {name: "double" for name in texts if name in numbers or not joined[name]}
     if time is not None and own[time] == "string":
         wanted[time] = "timestamp"
+    notes += [
+        f"column {name}: times of day and durations as int64 nanoseconds"
+        for name, kind in columns.items()
+        if _ns_per_unit(kind) is not None
+    ]
     return wanted, time, notes
 
 

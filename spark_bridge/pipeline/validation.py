@@ -30,6 +30,7 @@ from spark_bridge.pipeline.values import (
     number,
     text_nanos,
     text_problems,
+    text_value,
 )
 from spark_bridge.prepared import rounding_notes
 from spark_bridge.sql.statement import sql_name
@@ -211,7 +212,7 @@ def _join_field(task: Task, typed: Typed, name: str, column: str) -> tuple[Check
         assert moment is not None
         return moment, "int64", [f"join field {name}: {kind} as int64 nanoseconds"]
     if kind == "string":
-        problems = text_problems(value, kind)
+        problems = is_null(text_value(value, task.files[0].format))
         if task.files[0].format == "csv":
             problems.append(not_utf8(value))
         return Checked(value=value, problems=problems), "int64", []

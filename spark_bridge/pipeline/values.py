@@ -25,6 +25,9 @@ FLOATS = ("float", "double")
 MOMENTS = ("timestamp", "timestamp_ntz", "date")
 TYPE_COUNTERS = ("filled", "plain", "integers", "numbers", "stamps", "fine", "booleans")
 
+NS_PER_UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+"""Of Arrow's units of time."""
+
 VALUE = "{value}"
 """In a problem's condition, stands for the checked value, so that it is computed once."""
 
@@ -68,6 +71,14 @@ def is_null(value: str) -> list[Problem]:
 def filled(text: str) -> str:
     """Return *text* (SQL) without surrounding blanks, null when nothing is left."""
     return f"nullif(trim({text}), '')"
+
+
+def text_value(text: str, format: str) -> str:
+    """Return SQL for the *text* of a file of a *format* that a join field holds, null for none.
+
+    A blank cell of CSV has no value; in Parquet a text is one, whatever its letters.
+    """
+    return filled(text) if format == "csv" else text
 
 
 def type_counters(text: str) -> dict[str, str]:
@@ -121,13 +132,11 @@ def as_type(text: str, kind: str) -> str:
 
 
 def text_problems(text: str, kind: str) -> list[Problem]:
-    """Return what can be wrong with *text* as a value of a *kind* that is inferred."""
+    """Return what can be wrong with *text* as a value of a *kind* that is inferred, but text."""
     value, typed = filled(text), as_type(text, kind)
     problems = is_null(value)
     if kind in ("timestamp", "boolean"):
         return [*problems, Problem(when=f"{typed} is null", why=f"not a {kind}", shown=value)]
-    if kind == "string":
-        return problems
     problems += [
         Problem(when=f"lower({value}) = 'nan'", why="NaN"),
         Problem(when=f"lower({value}) rlike '{_INFINITE}'", why="infinite"),

@@ -105,3 +105,14 @@ def test_a_window_of_tuples_has_no_answer_for_another_order() -> None:
     query = "SELECT * FROM A, B WHERE A.k = B.k WINDOW AS (SLIDE INTERVAL '1' ON '9')"
     with pytest.raises(js.JoinsimError, match="each disorder would have an answer of its own"):
         js.run(query, streams(), topology="hash_join", arrival="rows")
+
+
+@pytest.mark.parametrize("arrival", ["rows", "came"])
+def test_a_prepared_stream_keeps_its_order_of_arrival_beside_a_table(arrival: str) -> None:
+    whole, tables = run(arrival=arrival), streams()
+    prepared = whole.finished.plan.streams[0]
+    mixed = js.run(
+        QUERY, {"A": prepared, "B": tables["B"]}, topology="kp_oij", arrival={"B": arrival}
+    )
+    assert mixed.digest == whole.digest
+    assert mixed.finished.plan.streams[0].columns == ["ts", "came", "k", "id"]

@@ -191,6 +191,33 @@ def test_texts_are_equal_where_they_are_equal_across_streams() -> None:
     assert found == {(1, 2), (2, 0)}
 
 
+def test_a_prepared_stream_has_its_texts_beside_a_table() -> None:
+    left, right = {"k": ["b", "a", "c"]}, {"k": ["c", "x", "a"], "n": [1, 2, 3]}
+    whole = js.run(EQUAL, {"R": left, "S": right})
+    assert whole.streams["S"]["k"].to_pylist() == right["k"]
+    mixed = js.run(EQUAL, {"R": left, "S": whole.finished.plan.streams[1]})
+    assert mixed.joined.sort_by("R.k").to_pydict() == whole.joined.sort_by("R.k").to_pydict()
+    assert sorted(mixed.joined["S.n"].to_pylist()) == [1, 3]
+    with pytest.raises(js.DataError, match="compared with text and holds none itself"):
+        js.run(EQUAL, {"R": {"k": [0, 1]}, "S": whole.finished.plan.streams[1]})
+
+
+@pytest.mark.parametrize("time", ["pickup", "rows"])
+def test_ts_is_the_event_time_where_a_table_has_a_column_of_that_name(time: str) -> None:
+    trips = {"ts": [300, 100, 200], "pickup": [0, 1, 2], "k": [1, 1, 2]}
+    query = f"SELECT R.ts, R.source_ts {EQUAL.removeprefix('SELECT *')}"
+    run = js.run(query, {"R": trips, "S": {"k": [1, 2]}}, time={"R": time})
+    found = run.joined.sort_by("R.ts")
+    assert found.to_pydict() == {"R.ts": [0, 1, 2], "R.source_ts": [300, 100, 200]}
+
+
+@pytest.mark.parametrize("what", ["time", "arrival"])
+def test_a_time_called_ts_that_is_not_there_is_refused(what: str) -> None:
+    arguments: dict[str, Any] = {what: "ts"}
+    with pytest.raises(js.DataError, match="stream 'R': there is no column 'ts'; there are k"):
+        js.run(EQUAL, {"R": {"k": [1]}, "S": {"k": [1]}}, **arguments)
+
+
 @pytest.mark.parametrize("kind", [pl.Categorical(), pl.Enum(["a", "b", "c"])])
 def test_categories_of_polars_are_texts(kind: pl.DataType) -> None:
     column = pl.Series("k", ["b", None, "a"]).cast(kind)

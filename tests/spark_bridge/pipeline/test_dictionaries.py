@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import joinsim as js
 from joins.errors import DataError
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import RawSource
@@ -100,3 +101,21 @@ def test_text_that_is_ordered_or_compared_with_numbers_is_refused(
     ]
     with pytest.raises(DataError, match=r"'B': join field 'k' is compared with A.k, .* text"):
         prepare(sources, tmp_path / "out", spark=spark)
+
+
+def test_a_text_of_parquet_is_a_value_though_it_be_blank(spark: Any, tmp_path: Path) -> None:
+    """So the same pairs come from a file as from the table that it has."""
+    table = {"k": ["a", "", " ", None, "b"], "n": [1, 2, 3, 4, 5]}
+    file = write_parquet(tmp_path / "r.parquet", {"ts": range(5)} | table)
+    codes = {"k": "k", "n": "n"}
+    stream = prepare_one(
+        tmp_path / "out", spark, paths=[file], fields=["k", "n"], codes=codes, time="rows"
+    )
+    assert meaning(stream) == ["a", "", " ", "b"]
+    assert rejects(stream) == {4: "k: null"}
+    query = "SELECT * FROM R, S WHERE R.k = S.k WINDOW AS (SLIDE INTERVAL '1' ON '9')"
+    prepared, tables = (js.run(query, {"R": left, "S": table}) for left in (stream, table))
+    assert prepared.joined.sort_by("R.n").select(["R.n", "S.n", "R.k"]).to_pydict() == {
+        "R.n": [1, 2, 3, 5], "S.n": [1, 2, 3, 5], "R.k": ["a", "", " ", "b"]
+    }  # fmt: skip
+    assert tables.verdict.produced == prepared.verdict.produced == 4

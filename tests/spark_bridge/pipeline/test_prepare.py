@@ -422,6 +422,23 @@ def test_join_fields_of_other_types_become_numbers(spark: Any, tmp_path: Path) -
     assert "join field money: decimal(9,2) as float64, which keeps 15 digits" in stream.notes
 
 
+def test_times_of_day_and_durations_are_nanoseconds(spark: Any, tmp_path: Path) -> None:
+    """As of the same columns in memory; Spark knows no times of day in milliseconds at all."""
+    kinds = [pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")]
+    kinds += [pa.duration(unit) for unit in ("s", "ms", "us", "ns")]
+    columns = {f"c{at}": pa.array([5, None, 7], kind) for at, kind in enumerate(kinds)}
+    columns["word"] = pa.array(["a", "b", "a"]).dictionary_encode()
+    table = pa.table({"ts": [0, 1, 2]} | columns)
+    pq.write_table(table, tmp_path / "r.parquet")
+    stream = prepare_one(tmp_path / "out", spark, paths=[tmp_path / "r.parquet"], fields=["c0"])
+    assert rejects(stream) == {2: "c0: null"}
+    got = tuples(stream)
+    for at, ns in enumerate([10**9, 10**6, 1000, 1] * 2):
+        assert got[f"c{at}"].to_pylist() == [5 * ns, 7 * ns]
+    assert got["word"].to_pylist() == ["a", "a"]
+    assert "column c7: times of day and durations as int64 nanoseconds" in stream.notes
+
+
 def test_what_a_column_loses_is_noted(spark: Any, tmp_path: Path) -> None:
     fine = pa.array([1001, 2000], pa.timestamp("ns"))
     file = write_parquet(tmp_path / "raw.parquet", {"ts": [1, 2], "fine": fine})
