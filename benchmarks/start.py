@@ -82,15 +82,16 @@ print(parts["prepare"], parts["oracle"] / whole, whole)
 """The sample of trips again and again, each time later, until they are six million."""
 
 _MESH = """
-import resource, time
+import time
 from actors.hosting.inline import InlineHost
+from actors.hosting.process_host import peak_bytes
 from actors.protocol import ActorSpec
 from benchmarks.simulator import End, Nothing, Once, Relay
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh
 from netsim.trace import Trace, trace_names
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_bytes()
 start = time.perf_counter()
 relays = tuple(f"relay.{i}" for i in range(9_998))
 wiring = {"source": {"out": relays}} | {name: {"out": ("sink",)} for name in relays} | {"sink": {}}
@@ -102,7 +103,7 @@ kernel = Kernel(wiring=wiring, placement={name: name for name in wiring},
                 collect=lambda emitted: None)
 assert kernel.run().messages == 2 * len(relays)
 seconds = time.perf_counter() - start
-print(seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+print(seconds, (peak_bytes() - before) / 2**20)
 """
 """10,000 sites, a link between every two, an actor on each, and a message to and from each."""
 
