@@ -29,6 +29,9 @@ from spark_bridge.pipeline.quotes import records_span_lines
 ROWS = "rows"
 """As an event time or an arrival: the order of the rows in the files."""
 
+_NO_OPTIONS = ("name", "paths")
+"""What a stream is prepared from, and how it is called, are not how it is prepared."""
+
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
@@ -118,12 +121,8 @@ class RawSource:
 
     def options(self) -> dict[str, object]:
         """Return everything but the files, as plain data: it goes into the fingerprint."""
-        left_out = {"name", "paths"} if self.codes else {"name", "paths", "codes"}
-        left_out |= {name for name in ("arrival", "columns") if getattr(self, name) is None}
-        options = {name: value for name, value in asdict(self).items() if name not in left_out}
-        # Nobody sets these, but fingerprints have them: without, all streams would be made anew.
-        options |= {"time_unit": "ns", "key": None, "schema": {}, "delimiter": self.separator}
-        return options
+        options = {name: value for name, value in asdict(self).items() if name not in _NO_OPTIONS}
+        return options | {"separator": self.separator}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,8 +350,7 @@ class ColumnLayout:
     """Which source column has which name in the prepared stream.
 
     There, ``id`` and ``ts`` are the tuple's position and time; a source's own columns of those
-    names are renamed, and one named ``key`` unless it is a join field. Upper and lower case count
-    as equal, because SQL ignores case.
+    names are renamed. Upper and lower case count as equal, because SQL ignores case.
 
     Attributes
     ----------
@@ -385,7 +383,7 @@ def lay_out(source: RawSource, columns: list[str]) -> ColumnLayout:
         low = column.lower()
         if low == "ts" and column == time:
             notes.append(f"column {column} is the event time: ts holds it in nanoseconds")
-        elif low in ("id", "ts") or (low == "key" and column not in source.fields):
+        elif low in ("id", "ts"):
             names[column] = free_name(f"source_{column}", columns)
         else:
             names[column] = column

@@ -391,7 +391,7 @@ def test_source_columns_named_like_ours_make_way(spark: Any, tmp_path: Path) -> 
     stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=["v", "id.orig_h"])
     rows = tuples(stream).to_pylist()
     assert rows[0] == {
-        "id": 0, "ts": 1, "source_ID": "y", "source_key": 2.5, "v": 20, "id.orig_h": 8,
+        "id": 0, "ts": 1, "source_ID": "y", "key": 2.5, "v": 20, "id.orig_h": 8,
     }  # fmt: skip
     assert "the source's own column ID is named source_ID" in stream.notes
     assert load_stream(stream.path.parent) == stream
