@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import tempfile
 import traceback
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -116,7 +117,7 @@ def main(began_s: float | None = None) -> None:
             if stopped.code == _INTERRUPTED:
                 raise KeyboardInterrupt from None
             if isinstance(stopped.__context__, BrokenPipeError):  # as the parser and rich end then
-                raise stopped.__context__ from None
+                _end_unread()
             # The parser's own code for a wrong option is 2, which means something else here.
             code = EXIT_STOPPED if stopped.code else 0
         sys.stdout.flush()  # in time for a message where that fails
@@ -139,10 +140,9 @@ def _guarded() -> Iterator[None]:
         _complain(str(error), error)
     except KeyboardInterrupt as error:
         _complain("stopped", error)
-    except BrokenPipeError:
-        _discard_output()
-        sys.exit(_READER_GONE)
     except Exception as error:  # the last net: a person never sees a traceback
+        if isinstance(error, BrokenPipeError) and _is_reader_gone():
+            _end_unread()
         if isinstance(error, OSError) and error.errno in FULL:
             _complain(str(output_error(error)), error)
         elif isinstance(error.__cause__, KeyboardInterrupt):
@@ -153,11 +153,20 @@ def _guarded() -> Iterator[None]:
     sys.exit(EXIT_STOPPED)
 
 
-def _discard_output() -> None:
-    """Send what is still printed, and what waits to be, nowhere."""
+def _is_reader_gone() -> bool:
+    """Return whether nobody reads what is printed; other pipes, as Spark's, may have broken."""
+    poll = select.poll()
+    for stream in (sys.stdout, sys.stderr):
+        poll.register(stream.fileno(), 0)  # what is wrong is told unasked
+    return any(state & (select.POLLERR | select.POLLHUP) for _, state in poll.poll(0))
+
+
+def _end_unread() -> NoReturn:
+    """End without a word: what is still printed, and what waits to be, goes nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())
+    sys.exit(_READER_GONE)
 
 
 def _save_traceback() -> str:

@@ -156,6 +156,20 @@ def test_a_reader_that_goes_away_ends_a_command_without_a_word(
     assert "Traceback" not in (done.stderr or "")
 
 
+def test_a_pipe_of_another_process_that_breaks_is_no_reader_that_went_away() -> None:
+    breaks = (
+        "import joinsim.cli.command_line as line\n"
+        "def app(): raise BrokenPipeError(32, 'Broken pipe')\n"
+        "line.app = app\n"
+        "line.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", breaks], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "BrokenPipeError: [Errno 32] Broken pipe" in done.stderr
+
+
 @pytest.mark.parametrize("reads", ["stdout", "stderr"])
 def test_a_run_whose_reader_goes_away_leaves_a_folder_that_says_so(
     reads: str, prepared: Path, tmp_path: Path
