@@ -29,7 +29,7 @@ from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Finding, Outcome
 from scenarios.study.section import StudySection
-from scenarios.study.study import load_study
+from scenarios.study.study import TURNS, load_study
 
 RECORD = "reproduce.json"
 PAPERS = {
@@ -360,7 +360,7 @@ def claims_document(records: Sequence[Mapping[str, Any]]) -> str:
         "Every claim that is tested, with the paper's own number where it has one, and what came "
         "out here. Values are simulated (virtual time and counted work) unless they are marked as "
         "measured (this machine's clock) or derived (estimated from a run). What is measured is "
-        "the mean of three turns with its 95 % interval (one turn at smoke scale); a claim that "
+        f"the mean of {TURNS} turns with its 95 % interval (one turn at smoke scale); a claim that "
         "the interval leaves open is undecided. A reason is given where something was run to "
         "find it, and names that. Written by `joinsim claims`.",
         "What the papers state: a statement is tested by one claim or by several, as by "

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -121,30 +122,34 @@ rises = true
     study = load(tmp_path, text)
     *_, clocked = study.charts[0].curves
     assert clocked.kind == "measured"
-    assert clocked.points == ((1, 7, 8), (2, 9, 10), (3, 11, 12))
-    assert [point.number for point in study.in_turns] == [1, 2, 3, 4, 5, 6, 7, 9, 11, 8, 10, 12]
+    assert clocked.points == ((1, 7, 8, 9, 10), (2, 11, 12, 13, 14), (3, 15, 16, 17, 18))
+    later = [7, 11, 15, 8, 12, 16, 9, 13, 17, 10, 14, 18]
+    assert [point.number for point in study.in_turns] == [1, 2, 3, 4, 5, 6, *later]
     assert load(tmp_path, text, scale="smoke").charts[0].curves[-1].points == ((1,), (2,))
     assert load(tmp_path, text, settings={"repeat": 1}).charts[0].curves[-1].points[0] == (1,)
 
-    def judged(*seconds: float) -> str:
-        """Judge the claim where the point of each number took so long."""
+    def judged(*seconds: Sequence[float]) -> str:
+        """Judge the claim where the turns of each point took so long."""
+        first = [turns[0] for turns in seconds] + [0.0] * 3
+        taken_s = [*first, *(taken for turns in seconds for taken in turns[1:])]
         record = {"throughput_tps": 30.0}
         results = {
             number: RunResult(config=study.base, record=record | {"wall_seconds": taken})
-            for number, taken in enumerate(seconds, 1)
+            for number, taken in enumerate(taken_s, 1)
         }
         findings = Findings(study=study, results=results)
         (claim,) = findings.claims
         chart = findings.as_json("")["charts"][0]
         assert chart["variants"][-1]["intervals"]
         assert chart["variants"][0]["intervals"] is None
-        assert "3 turns" in " ".join(findings.remarks)
+        assert "5 turns" in " ".join(findings.remarks)
         return "undecided" if claim.undecided else str(claim.holds)
 
-    others = 0.0, 0.0, 0.0
-    assert judged(1, 2, 3, *others, 1.1, 1.0, 2.1, 2.0, 3.1, 3.0) == "True"
-    assert judged(3, 2, 1, *others, 3.1, 3.0, 2.1, 2.0, 1.1, 1.0) == "False"
-    assert judged(1, 2, 3, *others, 1.1, 1.0, 1.0, 3.0, 1.0, 3.0) == "undecided"
+    around = [0.0, 0.1, 0.0, 0.1, 0.2]
+    ones, twos, threes = ([level + more for more in around] for level in (1, 2, 3))
+    assert judged(ones, twos, threes) == "True"
+    assert judged(threes, twos, ones) == "False"
+    assert judged(ones, [2.0, 1.0, 3.0, 1.0, 3.0], [3.0, 1.0, 3.0, 1.0, 3.0]) == "undecided"
 
 
 def test_a_repeated_study_runs_every_point_with_seeds_of_their_own(tmp_path: Path) -> None:
