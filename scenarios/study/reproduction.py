@@ -29,9 +29,11 @@ from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Finding, Outcome
 from scenarios.study.section import StudySection
-from scenarios.study.study import TURNS, load_study
+from scenarios.study.study import load_study
 
 RECORD = "reproduce.json"
+_TURNS_BEFORE = 3
+"""Turns of records that do not have their number."""
 PAPERS = {
     "spo": "SPO-Join: Efficient Stream Inequality Join",
     "pim": "Parallel Index-based Stream Join on a Multicore CPU",
@@ -322,6 +324,7 @@ class Reproduction(Recorded):
                     "figure": study.figure,
                     "mistakes": study.mistakes,
                     "date": study.findings.date if study.findings else "",
+                    "turns": study.findings.study.turns if study.findings else 1,
                 }
                 for study in self.studies
             ],
@@ -360,9 +363,9 @@ def claims_document(records: Sequence[Mapping[str, Any]]) -> str:
         "Every claim that is tested, with the paper's own number where it has one, and what came "
         "out here. Values are simulated (virtual time and counted work) unless they are marked as "
         "measured (this machine's clock) or derived (estimated from a run). What is measured is "
-        f"the mean of {TURNS} turns with its 95 % interval (one turn at smoke scale); a claim that "
-        "the interval leaves open is undecided. A reason is given where something was run to "
-        "find it, and names that. Written by `joinsim claims`.",
+        "the mean of several turns with its 95 % interval; a claim that the interval leaves open "
+        "is undecided. A reason is given where something was run to find it, and names that. "
+        "Written by `joinsim claims`.",
         "What the papers state: a statement is tested by one claim or by several, as by "
         "simulation and by the clock, and holds where all of them do. What is not comparable is "
         "listed with the reason at the end of each paper's part.",
@@ -390,9 +393,11 @@ def _made(record: Mapping[str, Any]) -> str:
     machine = record["machine"]
     days = sorted({study["date"] for study in record["studies"] if study["date"]})
     when = " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "no study ran"
+    turns = max((study.get("turns", _TURNS_BEFORE) for study in record["studies"]), default=1)
     return (
         f"`{_OUT.sub('', record['replay'])}`, {when}, on {machine['processor']}, "
-        f"{machine['cores']} cores, {machine['system']}, joinsim {record['versions']['joinsim']}."
+        f"{machine['cores']} cores, {machine['system']}, joinsim {record['versions']['joinsim']}; "
+        f"measured in {turns} turn{'s' * (turns > 1)}."
     )
 
 
