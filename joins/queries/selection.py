@@ -67,7 +67,9 @@ def _all(query: JoinQuery, columns: Sequence[Sequence[str]]) -> Iterator[Selecte
 
 
 def _one(query: JoinQuery, columns: Sequence[Sequence[str]], item: str) -> Selected:
-    name, dot, spelt = item.rpartition(".")
+    name, dot, spelt = item.partition(".")  # a column's name in quotes may have dots, too
+    if not dot or item.startswith('"'):
+        name, dot, spelt = "", "", item
     spelt = spelt.strip('"')
     if dot and name not in query.streams:
         raise QueryError(
@@ -76,6 +78,12 @@ def _one(query: JoinQuery, columns: Sequence[Sequence[str]], item: str) -> Selec
     places = [query.streams.index(name)] if dot else list(range(len(query.streams)))
     for place in places:
         if (column := _find(columns[place], spelt)) is not None:
+            same = [query.streams[at] for at in places if _find(columns[at], spelt) is not None]
+            if len(same) > 1:
+                raise QueryError(
+                    f"SELECT {item}: {', '.join(same)} have such a column each; name one, as in "
+                    f"{same[0]}.{item}"
+                )
             return Selected(name=item, stream=place, column=column)
         if query.is_self_join and spelt[-1:] in ("1", "2"):
             column = _find(columns[place], spelt[:-1])

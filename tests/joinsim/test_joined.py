@@ -62,12 +62,20 @@ def test_without_a_pair_there_are_columns_all_the_same() -> None:
     assert len(found) == 0
 
 
+def test_a_name_in_quotes_may_have_dots() -> None:
+    streams = {"A": {"k": [1, 2], "user.name": ["one", "two"]}, "B": {"b.k": [2, 3]}}
+    for select, name in (('A."user.name"', 'A."user.name"'), ('"user.name"', '"user.name"')):
+        query = f'SELECT {select} FROM A, B WHERE A.k = B."b.k" {WINDOW}'
+        assert js.run(query, streams).joined.to_pylist() == [{name: "two"}]
+
+
 @pytest.mark.parametrize(
     ("select", "message"),
     [
         ("orders.totl", r"SELECT orders\.totl: there is no such column; did you mean 'total'\? "),
         ("offers.total", "there is no stream 'offers' in FROM, only orders, payments"),
         ("orders.amount", r"SELECT orders\.amount: there is no such column"),
+        ("ts", r"SELECT ts: orders, payments have such a column each; name one, as in orders\.ts"),
     ],
 )
 def test_a_column_that_no_stream_has_is_refused(select: str, message: str) -> None:
