@@ -69,6 +69,18 @@ def test_a_name_in_quotes_may_have_dots() -> None:
         assert js.run(query, streams).joined.to_pylist() == [{name: "two"}]
 
 
+def test_an_id_beside_a_source_id_is_not_taken_for_it() -> None:
+    edges = {"id": [1, 2], "source_id": [10, 20]}
+    streams = {"A": edges, "B": {"id": [2, 1], "source_id": [10, 30]}}
+    select = f"SELECT A.id, A.source_id, B.id FROM A, B WHERE {{}} {WINDOW}"
+    joined = js.run(select.format("A.source_id = B.source_id"), streams).joined
+    assert joined.to_pylist() == [{"A.id": 1, "A.source_id": 10, "B.id": 2}]
+    with pytest.raises(js.QueryError, match="stream 'A' has columns 'id' and 'source_id', and"):
+        js.run(select.format("A.id = B.id"), streams)
+    with pytest.raises(js.QueryError, match=r"A.source_id = B.id: stream 'B' has columns"):
+        js.run(select.format("A.source_id = B.id"), streams)
+
+
 @pytest.mark.parametrize(
     ("select", "message"),
     [
