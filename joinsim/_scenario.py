@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -215,7 +216,7 @@ class Scenario:
         clock = self._clock()
         plan = self.prepare(address=address)
         clock.lap("prepare")
-        out = interrupted.directory
+        out = interrupted.directory.absolute()
         return self._run(plan, out, clock, interrupted.every_ns, resuming=True)
 
     def _clock(self) -> WallClock:
@@ -314,7 +315,8 @@ class Scenario:
         folder = None
         if out is None and not self.keep:
             folder = TemporaryDirectory(prefix="joinsim-")
-        directory = Path(folder.name if folder else out or RUNS / f"sweep-{self.config.name}")
+        own = Path(folder.name) if folder else self._place(out)
+        directory = own or RUNS / f"sweep-{self.config.name}"
         replay = self._replay("sweep", over=over, seeds=seeds, measures=measures, find=find)
         with shared_directory(directory, POINTS):
             (directory / POINTS).mkdir(exist_ok=True)
@@ -603,12 +605,19 @@ class Scenario:
         *saves* is as for `run_directory`.
         """
         if out is not None or self.keep:
-            place, name = Path(out) if out else None, kind + self.config.name
+            name, place = kind + self.config.name, self._place(out)
             with run_directory(name, self.config.seed, place, **saves) as directory:
                 yield None, directory
         else:
             folder = TemporaryDirectory(prefix="joinsim-")
             yield folder, Path(folder.name)
+
+    def _place(self, out: str | Path | None) -> Path | None:
+        """Return the folder *out* of a person's own, where a caller finds it from any other."""
+        if not out:
+            return None
+        place = Path(os.path.expanduser(out))
+        return place if self.keep else place.absolute()
 
     def _run(
         self,

@@ -512,6 +512,21 @@ def test_a_run_shows_itself_and_writes_its_report(
     assert not folder.exists()
 
 
+def test_a_folder_of_ones_own_is_found_from_any_other(
+    columns: dict[str, dict[str, np.ndarray]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for out in ("run", "~/run"):
+        run = js.run(QUERY, columns, topology="hash_join", out=out)
+        monkeypatch.chdir("other")
+        assert run.pairs.num_rows == len(run.joined)
+        assert run.network["messages"].to_pylist()
+        assert Path(run) == tmp_path / out.replace("~", "home")
+        monkeypatch.chdir(tmp_path)
+
+
 def test_tables_need_no_java_and_a_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys, joinsim as js; "
