@@ -401,7 +401,7 @@ class Scenario:
         engines
             Their names, in a list or with commas between, or ``all``.
         limit_s
-            Seconds after which an engine is stopped.
+            Seconds after which an engine is stopped; in the main thread alone.
         out
             As in `run`.
         on_result
@@ -412,11 +412,17 @@ class Scenario:
         ConfigError
             There is no such engine.
         """
-        from scenarios.engines.comparison import check_ordered, compare_engines, find_engines
+        from scenarios.engines.comparison import (
+            check_limit,
+            check_ordered,
+            compare_engines,
+            find_engines,
+        )
 
         self._check_query("compare engines on")
         chosen = find_engines(engines)
         check_ordered(self.config.feeding.disorder)  # before the data, which can take minutes
+        check_limit(limit_s)
         plan = self.prepare()
         if self._has_command("compare"):
             limit = None if limit_s is None else f"{limit_s:g}"
