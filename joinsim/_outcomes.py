@@ -425,8 +425,9 @@ class Comparison(_Several["SystemComparison"]):
 class Advice(_Several["_Advised"]):
     """Which topology to choose: candidates ranked, why, and what would change that.
 
-    Its ``directory`` has ``advice.json`` and ``advice.toml``, which runs the winner, ``replay`` is
-    the call or command that repeats it, and ``result`` what `scenarios.report` draws.
+    Its ``directory`` has ``advice.json`` and ``advice.toml``, which runs the winner unless a stream
+    was a table in memory, ``replay`` is the call or command that repeats it, and ``result`` what
+    `scenarios.report` draws.
 
     Examples
     --------
