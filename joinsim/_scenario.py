@@ -20,7 +20,7 @@ from joins.queries.parser import parse_query
 from joinsim._arguments import check_methods
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
-from scenarios.config import SCALES, RunConfig, name_topology, plain_value, python_call
+from scenarios.config import OF_MANY, SCALES, RunConfig, name_topology, plain_value, python_call
 from scenarios.formatting import format_setting
 from scenarios.plan import AUTO, Plan, make_plan, name_others
 from scenarios.report.run_summary import write_run_json
@@ -559,6 +559,7 @@ class Scenario:
         else:
             words += _query_options(self.config)
             other = {"query", "streams", "parameters", "scales"}
+            other |= {"topology"} if function in OF_MANY else set()
             settings = self.config.model_dump(mode="json", exclude_defaults=True, exclude=other)
             settings |= self.config.parameters
         if self.number is None:
