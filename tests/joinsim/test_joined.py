@@ -109,3 +109,16 @@ def test_prepared_streams_give_their_columns_in_a_file(tmp_path: Path) -> None:
     assert joined["s.ts2"].to_pylist() == source["ts"].take(earlier).to_pylist()
     assert len(joined) > 10
     assert run.joined.equals(joined)
+
+
+def test_a_prepared_stream_is_found_from_any_other_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_prepared(tmp_path / "s", {"a": np.arange(30)}, ts=np.arange(30) * 1_000)
+    query = f"SELECT s.a1, s.a2 FROM s WHERE s.a1 > s.a2 {WINDOW}"
+    run = js.run(query, {"s": "s"})
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir("other")
+    assert len(run.joined) == run.pairs.num_rows > 0
+    assert len(run.streams["s"]) == 30
