@@ -246,7 +246,7 @@ def compare_engines(
     engines
         Their names, in a list or with commas between, or ``all``.
     limit_s
-        Seconds after which an engine is stopped.
+        Seconds after which an engine is stopped; in the main thread alone.
     pairs
         Whether each engine writes all pairs to files, or counts them.
 

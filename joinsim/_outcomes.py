@@ -6,6 +6,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -29,7 +30,7 @@ from scenarios.report.result_tables import (
 from scenarios.report.run_summary import summary, summary_html, summary_text
 from scenarios.result_readers import JoinedColumns
 from scenarios.run import Report
-from scenarios.run_directory import TRACE, Recorded
+from scenarios.run_directory import RUN_RECORD, TRACE, Recorded
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import with_texts
 from scenarios.verdict import Verdict
@@ -57,7 +58,8 @@ class Run:
         run, whose messages meet in an order of their own.
     directory
         The run's folder: ``run.json``, ``trace.parquet``, ``results.parquet`` and so on. A
-        temporary one lasts as long as this object.
+        temporary one lasts as long as this object. Where another run was written into it, what is
+        read from it is refused.
     seed
         The seed that repeats the run.
     replay
@@ -84,14 +86,17 @@ class Run:
         self.seed = report.plan.config.seed
         self.replay = replay
         self._folder = folder  # removed with this object
+        self._written = _moment_of(self.directory)
 
     def __fspath__(self) -> str:
         """Return its folder, as paths do: `joinsim.diff` and `pathlib.Path` take a run."""
+        self._check_folder()
         return str(self.directory)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The stable keys of ``run.json``: throughput, latency percentiles, network and so on."""
+        self._check_folder()
         return summary(self.finished)
 
     @property
@@ -109,6 +114,7 @@ class Run:
         In a join of more than two streams: ``probe_stream`` and an id column per stream. Raise
         :exc:`ConfigError` where the run only counted them.
         """
+        self._check_folder()
         path = pairs_path(self.directory)
         if not path.exists():
             raise ConfigError("this run counted its pairs: run it with pairs=True to list them")
@@ -121,6 +127,7 @@ class Run:
         In a self join ``x1`` is of the newer tuple, ``x2`` of the earlier. Raise
         :exc:`ConfigError` where the run only counted its pairs.
         """
+        self._check_folder()
         if not pairs_path(self.directory).exists():
             raise ConfigError("this run counted its pairs: run it with pairs=True to join them")
         joined = JoinedColumns(self.finished.plan.query, self.finished.plan.streams, self.directory)
@@ -133,6 +140,7 @@ class Run:
 
         The latency is in ns since the tuple came into being.
         """
+        self._check_folder()
         parts = []
         for number in range(len(self.finished.plan.query.streams)):
             path = summary_path(self.directory, number)
@@ -144,11 +152,13 @@ class Run:
     @property
     def late(self) -> pa.Table:
         """Tuples that were dropped because they came behind their watermark."""
+        self._check_folder()
         return pq.read_table(late_path(self.directory))
 
     @property
     def trace(self) -> pa.Table:
         """Every message and timer: who to whom, when sent, arrived, started and done (ns)."""
+        self._check_folder()
         return pq.read_table(self.directory / TRACE)
 
     @property
@@ -167,6 +177,7 @@ class Run:
         """
         from scenarios.report.run_pages import write_report
 
+        self._check_folder()
         write_report(self.finished, _page(path), self.replay)
         return Path(path)
 
@@ -175,13 +186,31 @@ class Run:
 
         Its suffix is ``.pdf``, ``.svg`` or ``.png``; the data goes beside it as CSV.
         """
+        self._check_folder()
         return _draw(self.finished, path)
 
     def __repr__(self) -> str:
-        return summary_text(self.finished)
+        return summary_text(self.finished) if self._is_there else self._gone
 
     def _repr_html_(self) -> str:
-        return summary_html(self.finished)
+        return summary_html(self.finished) if self._is_there else f"<p>{escape(self._gone)}</p>"
+
+    @property
+    def _is_there(self) -> bool:
+        return self._written is not None and _moment_of(self.directory) == self._written
+
+    @property
+    def _gone(self) -> str:
+        config = self.finished.plan.config
+        return (
+            f"{self.directory} no longer has this run, of {config.name} on {config.topology}: "
+            "another was written there, or the folder was removed; give each an out= of its own"
+        )
+
+    def _check_folder(self) -> None:
+        """Raise :exc:`ConfigError` where its folder has another run in it by now, or is gone."""
+        if not self._is_there:
+            raise ConfigError(self._gone)
 
 
 Result = TypeVar("Result", bound=Recorded)
@@ -396,8 +425,9 @@ class Comparison(_Several["SystemComparison"]):
 class Advice(_Several["_Advised"]):
     """Which topology to choose: candidates ranked, why, and what would change that.
 
-    Its ``directory`` has ``advice.json`` and ``advice.toml``, which runs the winner, ``replay`` is
-    the call or command that repeats it, and ``result`` what `scenarios.report` draws.
+    Its ``directory`` has ``advice.json`` and ``advice.toml``, which runs the winner unless a stream
+    was a table in memory, ``replay`` is the call or command that repeats it, and ``result`` what
+    `scenarios.report` draws.
 
     Examples
     --------
@@ -511,6 +541,9 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
     from scenarios.report.run_pages import RunRecord, write_runs_page
 
     page, chosen = _page(path), list(runs)
+    for one in chosen:
+        if isinstance(one, Run):
+            one._check_folder()
     records = [
         RunRecord.of(one.finished) if isinstance(one, Run) else RunRecord.read(Path(one))
         for one in chosen
@@ -525,6 +558,15 @@ def _page(path: str | Path) -> Path:
     if page.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"{page}: a report is a page whose name ends in .html or .htm")
     return page
+
+
+def _moment_of(directory: Path) -> tuple[int, int] | None:
+    """Return what tells the run in *directory* from a later one there; None without any."""
+    try:
+        record = (directory / RUN_RECORD).stat()
+    except OSError:
+        return None
+    return record.st_ino, record.st_mtime_ns
 
 
 def _ranked(table: pa.Table, name: str, passed: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,7 +20,7 @@ from joins.queries.parser import parse_query
 from joinsim._arguments import check_methods
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
-from scenarios.config import SCALES, RunConfig, name_topology, plain_value, python_call
+from scenarios.config import OF_MANY, SCALES, RunConfig, name_topology, plain_value, python_call
 from scenarios.formatting import format_setting
 from scenarios.plan import AUTO, Plan, make_plan, name_others
 from scenarios.report.run_summary import write_run_json
@@ -215,7 +216,7 @@ class Scenario:
         clock = self._clock()
         plan = self.prepare(address=address)
         clock.lap("prepare")
-        out = interrupted.directory
+        out = interrupted.directory.absolute()
         return self._run(plan, out, clock, interrupted.every_ns, resuming=True)
 
     def _clock(self) -> WallClock:
@@ -314,7 +315,8 @@ class Scenario:
         folder = None
         if out is None and not self.keep:
             folder = TemporaryDirectory(prefix="joinsim-")
-        directory = Path(folder.name if folder else out or RUNS / f"sweep-{self.config.name}")
+        own = Path(folder.name) if folder else self._place(out)
+        directory = own or RUNS / f"sweep-{self.config.name}"
         replay = self._replay("sweep", over=over, seeds=seeds, measures=measures, find=find)
         with shared_directory(directory, POINTS):
             (directory / POINTS).mkdir(exist_ok=True)
@@ -399,7 +401,7 @@ class Scenario:
         engines
             Their names, in a list or with commas between, or ``all``.
         limit_s
-            Seconds after which an engine is stopped.
+            Seconds after which an engine is stopped; in the main thread alone.
         out
             As in `run`.
         on_result
@@ -410,11 +412,17 @@ class Scenario:
         ConfigError
             There is no such engine.
         """
-        from scenarios.engines.comparison import check_ordered, compare_engines, find_engines
+        from scenarios.engines.comparison import (
+            check_limit,
+            check_ordered,
+            compare_engines,
+            find_engines,
+        )
 
         self._check_query("compare engines on")
         chosen = find_engines(engines)
         check_ordered(self.config.feeding.disorder)  # before the data, which can take minutes
+        check_limit(limit_s)
         plan = self.prepare()
         if self._has_command("compare"):
             limit = None if limit_s is None else f"{limit_s:g}"
@@ -551,6 +559,7 @@ class Scenario:
         else:
             words += _query_options(self.config)
             other = {"query", "streams", "parameters", "scales"}
+            other |= {"topology"} if function in OF_MANY else set()
             settings = self.config.model_dump(mode="json", exclude_defaults=True, exclude=other)
             settings |= self.config.parameters
         if self.number is None:
@@ -603,12 +612,19 @@ class Scenario:
         *saves* is as for `run_directory`.
         """
         if out is not None or self.keep:
-            place, name = Path(out) if out else None, kind + self.config.name
+            name, place = kind + self.config.name, self._place(out)
             with run_directory(name, self.config.seed, place, **saves) as directory:
                 yield None, directory
         else:
             folder = TemporaryDirectory(prefix="joinsim-")
             yield folder, Path(folder.name)
+
+    def _place(self, out: str | Path | None) -> Path | None:
+        """Return the folder *out* of a person's own, where a caller finds it from any other."""
+        if not out:
+            return None
+        place = Path(os.path.expanduser(out))
+        return place if self.keep else place.absolute()
 
     def _run(
         self,

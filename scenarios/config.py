@@ -502,6 +502,8 @@ RECORDED = "recorded"
 
 _NOT_PASSED = {"name", "title", "figure", "query", "streams", "parameters", "pairs"}
 """Keys that are no parameters of ``joinsim.run``, or are passed otherwise."""
+OF_MANY = ("compare", "advise")
+"""Functions that choose topologies themselves, and take none from a configuration."""
 
 
 def python_call(config: RunConfig, function: str = "run", **more: Any) -> str:
@@ -510,7 +512,8 @@ def python_call(config: RunConfig, function: str = "run", **more: Any) -> str:
     Which tables is left to the reader; *more* is passed as well.
     """
     streams = ", ".join(f"{stream.name!r}: ..." for stream in config.streams)
-    keys = config.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_PASSED)
+    others = _NOT_PASSED | ({"topology"} if function in OF_MANY else set())
+    keys = config.model_dump(mode="json", exclude_defaults=True, exclude=others)
     if config.pairs != (function == "run"):
         keys["pairs"] = config.pairs
     for key in ("time", "arrival"):

@@ -190,8 +190,13 @@ def share(
     parameter of the systems that have one of that name. The base's own parameters go to its own
     topology.
 
-    Raise :exc:`ConfigError` for a setting that means nothing to any of the systems.
+    Raise :exc:`ConfigError` for a setting that means nothing to any of the systems, or names one.
     """
+    if "topology" in settings:
+        raise ConfigError(
+            f"topology = {settings['topology']!r}: several are compared here; name them in "
+            "topologies, with --topologies"
+        )
     known = base.model_dump()
     general = {key: value for key, value in settings.items() if "." in key or key in known}
     special = {key: value for key, value in settings.items() if key not in general}

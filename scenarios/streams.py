@@ -159,9 +159,18 @@ def check_time(query: JoinQuery, place: int, stream: PreparedStream) -> None:
 
 
 def raw_file(stream: StreamConfig) -> Path:
-    """Return the file of *stream*, generated if it is synthetic and not there yet."""
+    """Return the file of *stream*, generated if it is synthetic and not there yet.
+
+    Raise :exc:`ConfigError` where it is not found, or was a table in memory.
+    """
     if stream.synthetic:
         return stream.synthetic.write(prepared_folder() / "synthetic")
+    if stream.table:
+        raise ConfigError(
+            f"stream {stream.name}: its data was a table in memory, of {stream.table}, which no "
+            "file of a scenario has: pass it to joinsim.run with the query, or save it and name "
+            "its file in files, in place of table"
+        )
     return find_file(stream.files)
 
 

@@ -301,15 +301,19 @@ def _axis(base: RunConfig, across: Range | None) -> dict[str, Any]:
     return {
         "label": across.key,
         "keys": list(each[0]),
-        "values": [
-            list(one.values()) if len(one) > 1 else next(iter(one.values())) for one in each
-        ],
+        "values": [_point(list(one.values())) for one in each],
         "names": [str(value) for value in across.values] if len(each[0]) > 1 else [],
         "log": across.log and isinstance(across.values[0], (int, float)),
         "categories": not isinstance(across.values[0], (int, float))
         and len(each[0]) == 1
         and not re.match(r"[-+\d.]", str(across.values[0])),
     }
+
+
+def _point(values: list[Any]) -> Any:
+    """Return one value of several keys, as a study writes it: alone that of one key, but a list."""
+    alone = len(values) == 1 and not isinstance(values[0], (list, tuple))
+    return values[0] if alone else values
 
 
 def _variants(base: RunConfig, across: Range | None, lines: Range | None) -> dict[str, Any]:

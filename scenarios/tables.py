@@ -312,9 +312,11 @@ class _Unordered:
                     f"stream {name!r}: {times} columns are called {column!r}; give each a name of "
                     "its own"
                 )
-        names = [prepared_name(column) for column in table.schema.names]
-        if len(set(names)) == len(names):  # else it is a prepared stream's table already
-            table = table.rename_columns(names)
+        own = table.schema.names
+        named = {column: prepared_name(column) for column in own}
+        table = table.rename_columns(
+            [to if to == column else free_name(to, own) for column, to in named.items()]
+        )
         self.name = name
         self.table = table
         self.fields = fields

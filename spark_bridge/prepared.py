@@ -90,7 +90,8 @@ class PreparedStream:
     name
         The stream's name.
     path
-        Folder of its Parquet segments, which sort by name into stream order.
+        Folder of its Parquet segments, which sort by name into stream order; absolute, so that it
+        is found from any other folder.
     rows
         Number of tuples; their ``id`` runs from 0 to *rows* - 1.
     rejected
@@ -271,7 +272,7 @@ def load_stream(folder: str | Path) -> PreparedStream:
         if not (folder / codes_file(name)).is_file():
             raise _damaged(folder, f"codes names {name!r}, and there is no {codes_file(name)}")
     stream = PreparedStream(
-        path=folder / SEGMENTS,
+        path=folder.absolute() / SEGMENTS,
         schema=Schema(stream=summary.name, fields=summary.fields),
         **summary.model_dump(exclude={"format", "join_fields", "columns"}),
     )

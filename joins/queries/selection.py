@@ -41,8 +41,10 @@ class Selected:
 def select(query: JoinQuery, columns: Sequence[Sequence[str]]) -> list[Selected]:
     """Return what *query* selects of the *columns* of each of its streams.
 
-    Raise :exc:`QueryError` for a column that no stream has, with the nearest that there is.
+    Raise :exc:`QueryError` for a column that no stream has, with the nearest that there is, for one
+    that several have, and for an ``id`` that is joined by and could be two columns.
     """
+    _check_ids(query, columns)
     chosen: list[Selected] = []
     for item in query.select:
         if item == STAR:
@@ -50,6 +52,24 @@ def select(query: JoinQuery, columns: Sequence[Sequence[str]]) -> list[Selected]
         else:
             chosen.append(_one(query, columns, item))
     return list({one.name: one for one in chosen}.values())
+
+
+def _check_ids(query: JoinQuery, columns: Sequence[Sequence[str]]) -> None:
+    """Refuse an ``id`` that is joined by, of a source that has a column ``source_id``, too."""
+    for predicate in query.predicates:
+        for side in predicate.fields:
+            if side.name not in side.text and _moved(side.name) in columns[side.stream]:
+                own = side.name.removeprefix("source_")
+                raise QueryError(
+                    f"{predicate}: stream {query.streams[side.stream]!r} has columns {own!r} and "
+                    f"{side.name!r}, and a column {own!r} is called {side.name!r} here, where the "
+                    "id is a tuple's position; rename one of them"
+                )
+
+
+def _moved(prepared: str) -> str:
+    """Return what a source's ``id`` is called where its `prepared_name` is that of another."""
+    return f"{prepared}_"
 
 
 def _all(query: JoinQuery, columns: Sequence[Sequence[str]]) -> Iterator[Selected]:
@@ -67,7 +87,9 @@ def _all(query: JoinQuery, columns: Sequence[Sequence[str]]) -> Iterator[Selecte
 
 
 def _one(query: JoinQuery, columns: Sequence[Sequence[str]], item: str) -> Selected:
-    name, dot, spelt = item.rpartition(".")
+    name, dot, spelt = item.partition(".")  # a column's name in quotes may have dots, too
+    if not dot or item.startswith('"'):
+        name, dot, spelt = "", "", item
     spelt = spelt.strip('"')
     if dot and name not in query.streams:
         raise QueryError(
@@ -76,6 +98,12 @@ def _one(query: JoinQuery, columns: Sequence[Sequence[str]], item: str) -> Selec
     places = [query.streams.index(name)] if dot else list(range(len(query.streams)))
     for place in places:
         if (column := _find(columns[place], spelt)) is not None:
+            same = [query.streams[at] for at in places if _find(columns[at], spelt) is not None]
+            if len(same) > 1:
+                raise QueryError(
+                    f"SELECT {item}: {', '.join(same)} have such a column each; name one, as in "
+                    f"{same[0]}.{item}"
+                )
             return Selected(name=item, stream=place, column=column)
         if query.is_self_join and spelt[-1:] in ("1", "2"):
             column = _find(columns[place], spelt[:-1])
@@ -86,7 +114,8 @@ def _one(query: JoinQuery, columns: Sequence[Sequence[str]], item: str) -> Selec
 
 
 def _find(columns: Sequence[str], spelt: str) -> str | None:
-    for name in (prepared_name(spelt), spelt):
+    prepared = prepared_name(spelt)
+    for name in (_moved(prepared), prepared, spelt) if prepared != spelt else (spelt,):
         if name in columns:
             return name
     same = [column for column in columns if column.lower() == spelt.lower()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -165,6 +166,14 @@ def check_ordered(disorder: object) -> None:
         )
 
 
+def check_limit(limit_s: float | None) -> None:
+    """Raise :exc:`ConfigError` where there is a limit, and this thread cannot be interrupted."""
+    if limit_s is not None and threading.current_thread() is not threading.main_thread():
+        raise ConfigError(
+            f"limit_s = {limit_s:g}: only in the main thread can an engine be stopped; leave it out"
+        )
+
+
 def compare_engines(
     plan: Plan,
     engines: Sequence[Engine],
@@ -249,8 +258,8 @@ def _limit_time(seconds: float | None) -> Iterator[None]:
         raise KeyboardInterrupt  # Ray and Spark lose other exceptions
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
         yield
     except (KeyboardInterrupt, Exception) as error:
         if not over:

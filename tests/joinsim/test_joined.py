@@ -62,12 +62,32 @@ def test_without_a_pair_there_are_columns_all_the_same() -> None:
     assert len(found) == 0
 
 
+def test_a_name_in_quotes_may_have_dots() -> None:
+    streams = {"A": {"k": [1, 2], "user.name": ["one", "two"]}, "B": {"b.k": [2, 3]}}
+    for select, name in (('A."user.name"', 'A."user.name"'), ('"user.name"', '"user.name"')):
+        query = f'SELECT {select} FROM A, B WHERE A.k = B."b.k" {WINDOW}'
+        assert js.run(query, streams).joined.to_pylist() == [{name: "two"}]
+
+
+def test_an_id_beside_a_source_id_is_not_taken_for_it() -> None:
+    edges = {"id": [1, 2], "source_id": [10, 20]}
+    streams = {"A": edges, "B": {"id": [2, 1], "source_id": [10, 30]}}
+    select = f"SELECT A.id, A.source_id, B.id FROM A, B WHERE {{}} {WINDOW}"
+    joined = js.run(select.format("A.source_id = B.source_id"), streams).joined
+    assert joined.to_pylist() == [{"A.id": 1, "A.source_id": 10, "B.id": 2}]
+    with pytest.raises(js.QueryError, match="stream 'A' has columns 'id' and 'source_id', and"):
+        js.run(select.format("A.id = B.id"), streams)
+    with pytest.raises(js.QueryError, match=r"A.source_id = B.id: stream 'B' has columns"):
+        js.run(select.format("A.source_id = B.id"), streams)
+
+
 @pytest.mark.parametrize(
     ("select", "message"),
     [
         ("orders.totl", r"SELECT orders\.totl: there is no such column; did you mean 'total'\? "),
         ("offers.total", "there is no stream 'offers' in FROM, only orders, payments"),
         ("orders.amount", r"SELECT orders\.amount: there is no such column"),
+        ("ts", r"SELECT ts: orders, payments have such a column each; name one, as in orders\.ts"),
     ],
 )
 def test_a_column_that_no_stream_has_is_refused(select: str, message: str) -> None:
@@ -89,3 +109,16 @@ def test_prepared_streams_give_their_columns_in_a_file(tmp_path: Path) -> None:
     assert joined["s.ts2"].to_pylist() == source["ts"].take(earlier).to_pylist()
     assert len(joined) > 10
     assert run.joined.equals(joined)
+
+
+def test_a_prepared_stream_is_found_from_any_other_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_prepared(tmp_path / "s", {"a": np.arange(30)}, ts=np.arange(30) * 1_000)
+    query = f"SELECT s.a1, s.a2 FROM s WHERE s.a1 > s.a2 {WINDOW}"
+    run = js.run(query, {"s": "s"})
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir("other")
+    assert len(run.joined) == run.pairs.num_rows > 0
+    assert len(run.streams["s"]) == 30

@@ -512,6 +512,42 @@ def test_a_run_shows_itself_and_writes_its_report(
     assert not folder.exists()
 
 
+def test_a_folder_of_ones_own_is_found_from_any_other(
+    columns: dict[str, dict[str, np.ndarray]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for out in ("run", "~/run"):
+        run = js.run(QUERY, columns, topology="hash_join", out=out)
+        monkeypatch.chdir("other")
+        assert run.pairs.num_rows == len(run.joined)
+        assert run.network["messages"].to_pylist()
+        assert Path(run) == tmp_path / out.replace("~", "home")
+        monkeypatch.chdir(tmp_path)
+
+
+def test_a_run_that_another_was_written_over_is_not_taken_for_it(
+    columns: dict[str, dict[str, np.ndarray]], tmp_path: Path
+) -> None:
+    first = js.run(QUERY, columns, topology="hash_join", out=tmp_path / "run")
+    second = js.run(QUERY, columns, topology="split_join", out=tmp_path / "run")
+    assert second.pairs.num_rows == len(second.joined)
+    gone = f"{tmp_path}/run no longer has this run, of custom on hash_join: another was written"
+    for read in (
+        lambda: first.pairs,
+        lambda: first.trace,
+        lambda: first.summary,
+        lambda: first.report(tmp_path / "run.html"),
+        lambda: js.report([second, first], tmp_path / "runs.html"),
+        lambda: js.diff(first, second),
+    ):
+        with pytest.raises(js.ConfigError, match=gone):
+            read()
+    assert gone in repr(first)
+    assert gone in first._repr_html_()
+
+
 def test_tables_need_no_java_and_a_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys, joinsim as js; "

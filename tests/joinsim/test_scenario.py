@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import joinsim as js
@@ -63,6 +66,18 @@ def test_a_study_may_be_of_another_scale(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_survey_is_refused_where_a_query_is_needed(call: Any, purpose: str) -> None:
     with pytest.raises(js.ConfigError, match=f"is a survey, which has no query to {purpose}"):
         call(js.scenario("semijoin-planning", scale="smoke"))
+
+
+def test_an_engine_is_stopped_at_its_limit_in_the_main_thread_alone() -> None:
+    query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    compare = partial(js.compare_engines, query, {"T": {"x": np.arange(60) % 7}}, engines="duckdb")
+    failed = compare(limit_s=1e-6).failed
+    assert failed == {"duckdb": "stopped: it had not ended after 1e-06 s"}
+    with (
+        ThreadPoolExecutor() as threads,
+        pytest.raises(js.ConfigError, match="limit_s = 9: only in the main thread can an engine"),
+    ):
+        threads.submit(compare, limit_s=9).result()
 
 
 def test_a_run_takes_no_survey_in_its_place() -> None:

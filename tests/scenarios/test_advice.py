@@ -106,6 +106,8 @@ def test_the_files_reproduce_it(advice: js.Advice) -> None:
     assert "times as good as" in advice.why or "about as good as" in advice.why
     values = tomllib.loads((advice.directory / "advice.toml").read_text())
     assert build(values, where="advice.toml") == advice.best.model_copy(update={"title": ""})
+    with pytest.raises(js.ConfigError, match="its data was a table in memory, of"):
+        js.scenario(advice.directory / "advice.toml").run()
     page = (advice.directory / "advice.html").read_text()
     assert advice.best.topology in page
     assert "What would change it" in page

@@ -47,6 +47,11 @@ def test_a_parameter_goes_to_the_systems_that_have_it(base: RunConfig) -> None:
         assert config.parameters.get("pes") == expected
 
 
+def test_one_topology_is_refused_where_several_are_compared(base: RunConfig) -> None:
+    with pytest.raises(ConfigError, match="topology = 'bchj': several are compared here"):
+        systems_by_label(base, [], {"topology": "bchj"})
+
+
 def test_the_scenarios_parameters_go_to_its_own_system(base: RunConfig) -> None:
     for config in systems_by_label(base, ["spo_join", "split_join"], {}).values():
         expected = 3 if config.topology == "spo_join" else None

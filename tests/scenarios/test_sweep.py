@@ -16,7 +16,7 @@ import joinsim as js
 from scenarios.plan import topology_of
 from scenarios.scenario_files import ConfigError, build
 from scenarios.study import point_runs
-from scenarios.sweep import Range, settings_of, sweep_study
+from scenarios.sweep import Range, read_ranges, settings_of, sweep_study
 
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
 DATA = {"T": {"x": np.arange(200) * 7919 % 200}}
@@ -92,6 +92,15 @@ def test_ranges_are_x_lines_and_panels() -> None:
     kept = study.charts[0].curve("panjoin")
     last = study.points[kept.points[1][0] - 1].config
     assert (last.topology, last.parameters, last.feeding.rate_tps) == ("panjoin", {"workers": 2}, 5)
+
+
+@pytest.mark.parametrize("more", [{}, {"pes": [1]}], ids=["along x", "from line to line"])
+def test_a_range_may_be_of_lists(more: dict[str, Any]) -> None:
+    loss = {"kind": "loss", "rate": 0.3}
+    faults = [[], [loss], [loss, {"kind": "duplicate", "rate": 0.1}]]
+    swept = sweep_study(config(), read_ranges(more | {"faults": faults}))
+    kinds = [[fault.kind for fault in point.config.faults] for point in swept.points]
+    assert kinds == [[], ["loss"], ["loss", "duplicate"]]
 
 
 @pytest.mark.parametrize(
