@@ -210,6 +210,47 @@ def test_one_that_cannot_be_built_names_its_fault_and_loses_no_other(
         js.compare(QUERY, DATA, topologies=topology)
 
 
+def _graph_with(change: Callable[[Any], Any]) -> Any:
+    """Return a topology whose graph is what *change* makes of a right one."""
+
+    class Changed(my_join.MyJoin):
+        name = "changed"
+
+        def assemble(self, job: Any, parameters: Any) -> Any:
+            graph = super().assemble(job, parameters)
+            change(graph)
+            return graph if "joiner.0" in graph else None
+
+    return Changed
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda graph: graph.clear(), "assemble returned None, and not an ActorGraph"),
+        (
+            lambda graph: graph.connect("router", "extra", "joinr.9"),
+            "port 'extra' of router is connected to joinr.9, and no actor is called 'joinr.9': did",
+        ),
+        (
+            lambda graph: graph.connect("roter", "extra", "joiner.0"),
+            "port 'extra' of roter is connected to joiner.0, and no actor is called 'roter': did",
+        ),
+        (
+            lambda graph: graph.add("idle", "joiner.1", Idle),
+            "ValueError: two actors are called 'joiner.1'; each has a name of its own",
+        ),
+        (
+            lambda graph: graph.add("idle", "idle", object),
+            "TypeError: idle: <class 'object'> is no class that derives from Actor",
+        ),
+    ],
+)
+def test_a_graph_that_cannot_be_run_is_refused(change: Callable[[Any], Any], fault: str) -> None:
+    with pytest.raises(js.TopologyError, match=re.escape(f"changed has a fault: {fault}")):
+        js.run(QUERY, DATA, topology=_graph_with(change), pes=2)
+
+
 def test_one_that_cannot_be_made_is_refused_with_its_exception() -> None:
     with pytest.raises(js.TopologyError, match=r"test_own_topology\.Unmade: OSError: no licence"):
         js.run(QUERY, DATA, topology=Unmade)
