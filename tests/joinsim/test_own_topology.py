@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import joinsim as js
-from actors.protocol import Actor
+from actors.protocol import Actor, ActorError, Payload
 from actors.results import Answers, Output
 from actors.source import Source
 from joins.indexes.windows.window_tuples import WindowIndex
+from joins.work import Work
 from joinsim.starter import my_join
 from topologies.window_join import SplitJoin
 
@@ -249,6 +252,109 @@ def _graph_with(change: Callable[[Any], Any]) -> Any:
 def test_a_graph_that_cannot_be_run_is_refused(change: Callable[[Any], Any], fault: str) -> None:
     with pytest.raises(js.TopologyError, match=re.escape(f"changed has a fault: {fault}")):
         js.run(QUERY, DATA, topology=_graph_with(change), pes=2)
+
+
+class Unbuilt(Idle):
+    state = ()
+
+    def __init__(self, **arguments: Any) -> None:
+        raise OSError("no licence")
+
+
+def _asking(ask: Callable[[Any, Any], Any]) -> type:
+    """Return a joiner that does what *ask* says, with a payload and the context, in between."""
+
+    class Asking(my_join.NestedLoopJoiner):
+        def receive(self, message: Any, context: Any) -> None:
+            super().receive(message, context)
+            ask(message.payload, context)
+
+    return Asking
+
+
+@dataclass(frozen=True)
+class Odd(Payload):
+    """Sizes and a span that may be anything."""
+
+    nbytes: Any = 100
+    span: Any = (0, 0)
+
+
+@dataclass(frozen=True)
+class OfLists(Payload):
+    ids: list[int]
+    bytes_of = ("ids",)
+
+
+AT_WORK = r"^joiner\.0 failed on a message from router .*: "
+
+
+@pytest.mark.parametrize(
+    ("joiner", "message"),
+    [
+        (Unbuilt, r"^joiner\.0 could not be built: OSError: no licence"),
+        (_asking(lambda _, context: sys.exit()), f"{AT_WORK}SystemExit: "),
+        (
+            _asking(lambda _, context: context.send("sink", {"x": 1})),
+            f"{AT_WORK}.* port 'sink': dict does not derive from Payload",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", Odd(), to=1)),
+            f"{AT_WORK}.* port 'sink': to = 1; it has receivers 0 to 0",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", OfLists([1]))),
+            f"{AT_WORK}.* OfLists.ids has a list, and takes an array, ",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", Odd(nbytes=0.5))),
+            f"{AT_WORK}.* Odd on port 'sink': nbytes = 0.5, .* integers, 0 or more",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", Odd(nbytes=-1))),
+            f"{AT_WORK}.* Odd on port 'sink': nbytes = -1, .* integers, 0 or more",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", Odd(span=None))),
+            f"{AT_WORK}.* span = None; .* a span is a tuple of two",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", Odd())),
+            r"^sink\.joiner\.0 failed on .* a sink takes Answers, Late or Collected, not Odd",
+        ),
+        (
+            _asking(lambda _, context: context.set_timer(context.now + 0.5, "soon")),
+            rf"{AT_WORK}.* a timer at \d+\.5 called 'soon': ",
+        ),
+        (
+            _asking(lambda _, context: context.set_timer(context.now, 7)),
+            rf"{AT_WORK}.* a timer at \d+ called 7: ",
+        ),
+        (
+            _asking(lambda _, context: context.charge(None)),
+            f"{AT_WORK}TypeError: the work None of the step None: a Work is charged",
+        ),
+        (
+            _asking(lambda _, context: context.charge(Work(comparisons=-(10**9)))),
+            r"^joiner\.0 charged work of -\d+ ns in all",
+        ),
+        (
+            _asking(lambda _, context: context.emit({"x": 1})),
+            "^an actor emitted a dict: results are Output, Late, Collected",
+        ),
+    ],
+)
+def test_what_nobody_can_do_names_the_actor_that_asks_for_it(
+    joiner: type, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(my_join, "NestedLoopJoiner", joiner)
+    with pytest.raises(ActorError, match=message):
+        js.run(QUERY, DATA, topology=my_join.MyJoin, pes=2)
+
+
+def test_a_string_in_place_of_names_of_fields_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"Mistaken\.bytes_of is a string: write a tuple"):
+        type("Mistaken", (Payload,), {"bytes_of": "ids", "__annotations__": {}})
 
 
 def test_one_that_cannot_be_made_is_refused_with_its_exception() -> None:
