@@ -132,8 +132,16 @@ class Cell(RecordingContext):
         self._clock = clock
 
     def snapshot(self) -> np.ndarray:
-        """Return the state of the actor and of its generator, as bytes."""
-        return to_array([self.actor.snapshot(), self.rng.bit_generator.state])
+        """Return the state of the actor and of its generator, as bytes.
+
+        Raise :exc:`ActorError` naming the actor whose state has what cannot be stored.
+        """
+        try:
+            return to_array([self.actor.snapshot(), self.rng.bit_generator.state])
+        except Exception as error:
+            raise ActorError(
+                f"the state of {self.name} cannot be stored: {type(error).__name__}: {error}"
+            ) from error
 
     def restore(self, state: np.ndarray | None) -> None:
         """Replace the actor by a new one in *state*; None: in its first state."""

@@ -352,6 +352,26 @@ def test_what_nobody_can_do_names_the_actor_that_asks_for_it(
         js.run(QUERY, DATA, topology=my_join.MyJoin, pes=2)
 
 
+class Unstored(my_join.NestedLoopJoiner):
+    state = ("_less",)
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._less = min
+
+
+def test_a_state_that_cannot_be_stored_names_actor_class_and_attribute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(my_join, "NestedLoopJoiner", Unstored)
+    message = r"the state of joiner\.0 cannot be stored: TypeError: Unstored\._less: a builtin"
+    with pytest.raises(ActorError, match=message):
+        js.run(QUERY, DATA, topology=my_join.MyJoin, pes=2, recovery={"interval": "1 us"})
+    checks = {check.name: check for check in js.checks.check_topology(my_join.MyJoin)}
+    with pytest.raises(ActorError, match=message):
+        checks["its actors can be built and restored"]()
+
+
 def test_a_string_in_place_of_names_of_fields_is_refused() -> None:
     with pytest.raises(TypeError, match=r"Mistaken\.bytes_of is a string: write a tuple"):
         type("Mistaken", (Payload,), {"bytes_of": "ids", "__annotations__": {}})
