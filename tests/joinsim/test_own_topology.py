@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, field, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 import joinsim as js
@@ -19,7 +21,8 @@ from actors.source import Source
 from joins.indexes.windows.window_tuples import WindowIndex
 from joins.work import Work
 from joinsim.starter import my_join
-from topologies.window_join import SplitJoin
+from topologies.parameters import describe
+from topologies.window_join import PeParameters, SplitJoin
 
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
 DATA = {"T": {"x": list(range(60))}}
@@ -189,10 +192,26 @@ def _line_of(text: str) -> int:
     return next(place for place, line in enumerate(lines, 1) if text in line)
 
 
+class Unclaimed(Mine):
+    name = "unclaimed"
+
+    def claims_exact(self, parameters: Any) -> bool:
+        return bool(float("no claims"))
+
+
+class Oversized(Mine):
+    name = "oversized"
+
+    def in_miniature(self, parameters: Any) -> Any:
+        return [][parameters.pes]
+
+
 NO_NUMBER = "ValueError: invalid literal for int() with base 10: 'no costs'"
+NO_FLOAT = "ValueError: could not convert string to float: 'no claims'"
 FAULTS = [
     (Unassembled, f"KeyError: 'routes' ({__file__}, line {_line_of('routes')})"),
     (Unfitted, f"{NO_NUMBER} ({__file__}, line {_line_of('no costs')})"),
+    (Unclaimed, f"{NO_FLOAT} ({__file__}, line {_line_of('no claims')})"),
 ]
 
 
@@ -375,6 +394,71 @@ def test_a_state_that_cannot_be_stored_names_actor_class_and_attribute(
 def test_a_string_in_place_of_names_of_fields_is_refused() -> None:
     with pytest.raises(TypeError, match=r"Mistaken\.bytes_of is a string: write a tuple"):
         type("Mistaken", (Payload,), {"bytes_of": "ids", "__annotations__": {}})
+
+
+def test_a_fault_in_a_rehearsal_is_named() -> None:
+    with pytest.raises(js.TopologyError, match="oversized has a fault: IndexError: "):
+        js.run(QUERY, DATA, topology=Oversized)
+
+
+class Side(enum.Enum):
+    LEFT = "left"
+    RIGHT = "right"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Various(PeParameters):
+    """Parameters of types that JSON does not have.
+
+    Attributes
+    ----------
+    side, folder, keys, copies
+        Anything.
+    """
+
+    side: Side = Side.LEFT
+    folder: Path = Path("here")
+    keys: frozenset[int] = frozenset({3})
+    copies: Literal[1, 2] = 1
+
+    def __post_init__(self) -> None:
+        if self.copies == 2:
+            raise LookupError("no second copy")
+
+
+class WithVarious(my_join.MyJoin):
+    name = "with_various"
+    parameters_type = Various
+
+
+def test_parameters_of_many_types_are_written_down() -> None:
+    run = js.run(QUERY, DATA, topology=WithVarious, side="right", folder=Path("there"))
+    written = json.loads((run.directory / "run.json").read_text())["parameters"]
+    assert (written["side"], written["folder"], written["keys"]) == ("right", "there", [3])
+    described = {one.name: one.allowed for one in describe(WithVarious())}
+    assert described["copies"] == "1, 2"
+    with pytest.raises(js.TopologyError, match="with_various has a fault: LookupError: no second"):
+        js.run(QUERY, DATA, topology=WithVarious, copies=2)
+
+
+@pytest.mark.parametrize(
+    ("hint", "default", "message"),
+    [
+        (Callable[[int], int], abs, "the parameter odd is of the type .*Callable.*, which no file"),
+        (np.int64, np.int64(3), "the parameter odd is of the type .*int64.*, which no file"),
+        ("Undefined", 1, "a type of its parameters is unknown: name 'Undefined' is not defined"),
+        (int, MISSING, "the parameter odd has no default"),
+    ],
+)
+def test_parameters_that_nobody_can_set_are_refused_by_name(
+    hint: Any, default: Any, message: str
+) -> None:
+    odd = ("odd", hint) if default is MISSING else ("odd", hint, field(default=default))
+    kind = make_dataclass("Odd", [odd], bases=(PeParameters,), frozen=True, kw_only=True)
+    topology: Any = type("WithOdd", (my_join.MyJoin,), {"parameters_type": kind, "name": "odd"})
+    for call in (js.run, js.compare):
+        with pytest.raises(js.TopologyError, match=f"^odd: {message}"):
+            call(QUERY, DATA, **{"topology" if call is js.run else "topologies": topology})
 
 
 def test_one_that_cannot_be_made_is_refused_with_its_exception() -> None:
