@@ -76,7 +76,7 @@ class Payload:
             if isinstance(getattr(cls, name), str):
                 raise TypeError(f"{cls.__name__}.{name} is a string: write a tuple of names")
         # Not set in the base, where a dataclass would see the default of a field of this name.
-        if not hasattr(cls, "span") and "span" not in cls.__annotations__:
+        if not hasattr(cls, "span") and "span" not in vars(cls).get("__annotations__", ()):
             cls.span = NO_SPAN  # type: ignore[method-assign, assignment]
 
     @property

@@ -53,6 +53,12 @@ State = dict[str, Any]
 Class = TypeVar("Class", bound=type)
 
 _registered: dict[str, type] = {}
+_bare: dict[str, type] = {}
+"""Classes without a body, beside registered ones of their names.
+
+A class of a main module, a notebook or a function travels between processes as a value: it is made
+first, and gets its body later; or none, and is dropped, where the process has that class already.
+"""
 
 
 def storable(cls: Class) -> Class:
@@ -60,8 +66,27 @@ def storable(cls: Class) -> Class:
 
     Its objects may then be in a state, and in a message.
     """
-    _registered[class_name(cls)] = cls
+    name = class_name(cls)
+    _settle(name)
+    (_bare if name in _registered and _is_bare(cls) else _registered)[name] = cls
     return cls
+
+
+def _is_bare(cls: type) -> bool:
+    body = vars(cls)
+    has_methods = any(callable(value) or isinstance(value, property) for value in body.values())
+    return "__annotations__" not in body and not has_methods
+
+
+def _settle(name: str) -> None:
+    """Register the last class of a *name* if it has got its body.
+
+    One with slots stays: beside it travels the class without, from which it was made.
+    """
+    if name in _bare and not _is_bare(_bare[name]):
+        later = _bare.pop(name)
+        if "__slots__" in vars(later) or "__slots__" not in vars(_registered[name]):
+            _registered[name] = later
 
 
 def class_name(cls: type) -> str:
@@ -72,6 +97,7 @@ def class_name(cls: type) -> str:
 def registered(name: str) -> Any:
     """Return a registered class by its name; raise :exc:`ValueError` when there is none."""
     try:
+        _settle(name)
         return _registered[name]
     except (KeyError, TypeError):  # it may be anything
         raise ValueError(
@@ -108,7 +134,7 @@ class Stateful:
             raise TypeError(f"{cls.__name__}.state is a string: write a tuple of names")
         if "state" in body or cls.snapshot is not Stateful.snapshot:
             return
-        undeclared = not hasattr(cls, "state") and ABC not in cls.__bases__
+        undeclared = not (_is_bare(cls) or hasattr(cls, "state") or ABC in cls.__bases__)
         if "__init__" in body or undeclared:
             raise TypeError(
                 f"{cls.__name__} does not declare its state: name the attributes that are state "

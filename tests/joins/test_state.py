@@ -177,7 +177,8 @@ def test_a_class_that_does_not_declare_its_state_is_refused() -> None:
     with pytest.raises(TypeError, match="Undeclared does not declare its state"):
 
         class Undeclared(Stateful):
-            pass
+            def size(self) -> int:
+                return 3
 
     with pytest.raises(TypeError, match=r"Comma\.state is a string"):
 
