@@ -72,8 +72,11 @@ class Payload:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         storable(cls)
+        for name in ("bytes_of", "rows_of"):
+            if isinstance(getattr(cls, name), str):
+                raise TypeError(f"{cls.__name__}.{name} is a string: write a tuple of names")
         # Not set in the base, where a dataclass would see the default of a field of this name.
-        if not hasattr(cls, "span") and "span" not in cls.__annotations__:
+        if not hasattr(cls, "span") and "span" not in vars(cls).get("__annotations__", ()):
             cls.span = NO_SPAN  # type: ignore[method-assign, assignment]
 
     @property
@@ -84,7 +87,14 @@ class Payload:
             value = getattr(self, name)
             for part in value if type(value) is tuple else (value,):
                 if part is not None:
-                    nbytes += _NUMBER_BYTES if type(part) is int else part.nbytes
+                    try:
+                        nbytes += _NUMBER_BYTES if type(part) is int else part.nbytes
+                    except AttributeError:
+                        kinds = "an array, a record with nbytes, an int, None, or a tuple of these"
+                        raise TypeError(
+                            f"{type(self).__name__}.{name} has a {type(part).__name__}, and takes "
+                            f"{kinds}"
+                        ) from None
         return nbytes
 
     @property

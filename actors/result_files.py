@@ -275,6 +275,9 @@ class ResultWriter:
                 stream, watermark = np.full(rows, output.stream), np.full(rows, output.watermark)
                 self._late.add(stream, output.ids, output.ts, watermark)
                 continue
+            if not isinstance(output, Output):
+                kind = type(output).__name__
+                raise ActorError(f"an actor emitted a {kind}: results are Output, Late, Collected")
             matches = output.matches
             self._check(output)
             self.produced += matches.total
@@ -295,7 +298,13 @@ class ResultWriter:
         matches, streams = output.matches, len(self._streams)
         columns = (matches.probe_id, matches.count, matches.fingerprint, output.latency_ns)
         listed = 0 if matches.match_id is None else len(matches.match_id)
-        if matches.stream not in range(streams):
+        arrays = columns if matches.match_id is None else (*columns, matches.match_id)
+        lists = [type(column).__name__ for column in arrays if not isinstance(column, np.ndarray)]
+        if output.sender not in self._rank:
+            wrong = f"no actor is called {output.sender!r}"
+        elif lists:
+            wrong = f"their columns are NumPy's arrays, and one is a {lists[0]}"
+        elif isinstance(matches.stream, float) or matches.stream not in range(streams):
             wrong = f"their stream is {matches.stream}, and there are streams 0 to {streams - 1}"
         elif any(column.shape != (len(matches),) for column in columns):
             shapes = ", ".join(str(column.shape) for column in columns)
@@ -308,6 +317,9 @@ class ResultWriter:
                 "counts are of type int64 and fingerprints of uint64; here they are of "
                 f"{matches.count.dtype} and {matches.fingerprint.dtype}"
             )
+        elif any(len(column) and column.dtype.kind not in "iu" for column in arrays):
+            kinds = ", ".join(str(column.dtype) for column in arrays)
+            wrong = f"ids and birth times are integers; their columns are of {kinds}"
         elif len(matches) and matches.count.min() < 0:
             wrong = f"a count is {matches.count.min()}"
         elif self._pairs and listed != matches.total:

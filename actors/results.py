@@ -175,11 +175,15 @@ class Sink(Actor):
     state = ()
 
     def receive(self, message: Message, context: Context) -> None:
-        """Emit every part of an `Answers`, and anything else as it is."""
-        if isinstance(message.payload, (Late, Collected)):
-            context.emit(message.payload)
+        """Emit every part of an `Answers`, and a `Late` or a `Collected` as it is."""
+        answers = message.payload
+        if isinstance(answers, (Late, Collected)):
+            context.emit(answers)
             return
-        answers: Answers = message.payload
+        if not isinstance(answers, Answers):
+            raise TypeError(
+                f"a sink takes Answers, Late or Collected, not {type(answers).__name__}"
+            )
         for matches, born_ns in zip(answers.matches, answers.born_ns, strict=True):
             if len(matches):
                 # The clock of its source may be ahead of the sink's.

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import msgpack
 import numpy as np
 
-from joins.state import Stateful, build_record, class_name, record_fields, registered
+from joins.state import Stateful, build_record, class_name, record_fields, registered, storable
 
 _COUNT = struct.Struct("<Q")
 _ALIGNED = 64
@@ -78,7 +78,8 @@ class _Form(NamedTuple):
 def _form(cls: Any) -> _Form:
     name = class_name(cls)
     try:
-        registered(name)
+        if registered(name) is not cls:  # a dataclass with slots is made twice
+            storable(cls)
     except ValueError:
         raise TypeError(
             f"a {cls.__name__} is not plain data: no class {name} is registered "
@@ -289,15 +290,10 @@ def _view(described: Any, shape: list[int], data: memoryview) -> np.ndarray:
 
 def _kind(code: int, data: bytes) -> Any:
     if code == _CLASS_CODE:
-        return _named_form(data)
+        return _form(registered(data.decode()))
     if code == _BUILTIN_CODE:
         return _Builtin(data)
     raise FormatError(f"{code} is no kind of object")
-
-
-@lru_cache(maxsize=1024)
-def _named_form(name: bytes) -> _Form:
-    return _form(registered(name.decode()))
 
 
 @lru_cache(maxsize=1024)

@@ -16,6 +16,8 @@ state derives from `Stateful` and declares once which of its attributes are stat
 - A state may have numbers, strings, arrays, lists, tuples, deques, sets, dicts with any key,
   dataclasses and NamedTuples (all of their fields), and other `Stateful` objects, at any depth.
   Anything else raises :exc:`TypeError` when the snapshot is taken.
+- A dict of another class, such as a Counter, is one again where it takes the place of one that the
+  constructor made, and else a dict.
 - A snapshot shares no array with the object, and a restored object none with the snapshot.
 - `restore` is for an object of equal configuration. It restores the `Stateful` objects that are in
   place already (those the constructor made) and builds the others anew; a class whose objects come
@@ -35,8 +37,9 @@ others by `storable`.
 from __future__ import annotations
 
 from abc import ABC
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import fields, is_dataclass
 from itertools import chain, repeat
 from types import FunctionType, ModuleType
@@ -50,6 +53,12 @@ State = dict[str, Any]
 Class = TypeVar("Class", bound=type)
 
 _registered: dict[str, type] = {}
+_bare: dict[str, type] = {}
+"""Classes without a body, beside registered ones of their names.
+
+A class of a main module, a notebook or a function travels between processes as a value: it is made
+first, and gets its body later; or none, and is dropped, where the process has that class already.
+"""
 
 
 def storable(cls: Class) -> Class:
@@ -57,8 +66,27 @@ def storable(cls: Class) -> Class:
 
     Its objects may then be in a state, and in a message.
     """
-    _registered[class_name(cls)] = cls
+    name = class_name(cls)
+    _settle(name)
+    (_bare if name in _registered and _is_bare(cls) else _registered)[name] = cls
     return cls
+
+
+def _is_bare(cls: type) -> bool:
+    body = vars(cls)
+    has_methods = any(callable(value) or isinstance(value, property) for value in body.values())
+    return "__annotations__" not in body and not has_methods
+
+
+def _settle(name: str) -> None:
+    """Register the last class of a *name* if it has got its body.
+
+    One with slots stays: beside it travels the class without, from which it was made.
+    """
+    if name in _bare and not _is_bare(_bare[name]):
+        later = _bare.pop(name)
+        if "__slots__" in vars(later) or "__slots__" not in vars(_registered[name]):
+            _registered[name] = later
 
 
 def class_name(cls: type) -> str:
@@ -69,6 +97,7 @@ def class_name(cls: type) -> str:
 def registered(name: str) -> Any:
     """Return a registered class by its name; raise :exc:`ValueError` when there is none."""
     try:
+        _settle(name)
         return _registered[name]
     except (KeyError, TypeError):  # it may be anything
         raise ValueError(
@@ -77,9 +106,14 @@ def registered(name: str) -> Any:
 
 
 # How `plain` spells what is not plain: a dict with the kind of thing, its class, and its content.
-_KIND, _CLASS, _CONTENT = "$kind", "class", "content"
+_KIND, _CLASS, _CONTENT, _MOST = "$kind", "class", "content", "maxlen"
 _OBJECT, _RECORD, _MAPPING = "object", "record", "mapping"
 _SEQUENCES: dict[str, type] = {"tuple": tuple, "deque": deque, "set": set, "frozenset": frozenset}
+
+_ALLOWED = (
+    "a state has None, numbers, strings, arrays of these, lists, tuples, deques, sets, dicts, "
+    "records and objects with a state"
+)
 
 _LEAVES = (str, bytes, int, float, type, type(None), FunctionType, ModuleType)
 
@@ -100,7 +134,7 @@ class Stateful:
             raise TypeError(f"{cls.__name__}.state is a string: write a tuple of names")
         if "state" in body or cls.snapshot is not Stateful.snapshot:
             return
-        undeclared = not hasattr(cls, "state") and ABC not in cls.__bases__
+        undeclared = not (_is_bare(cls) or hasattr(cls, "state") or ABC in cls.__bases__)
         if "__init__" in body or undeclared:
             raise TypeError(
                 f"{cls.__name__} does not declare its state: name the attributes that are state "
@@ -108,8 +142,18 @@ class Stateful:
             )
 
     def snapshot(self) -> State:
-        """Return the whole state as plain data; later changes do not reach it."""
-        return {name: plain(getattr(self, name), np.copy) for name in state_names(type(self))}
+        """Return the whole state as plain data; later changes do not reach it.
+
+        Raise :exc:`TypeError` naming the attribute with what may not be in a state.
+        """
+        state = {}
+        for name in state_names(type(self)):
+            value = getattr(self, name)
+            try:
+                state[name] = plain(value, np.copy)
+            except TypeError as error:
+                raise TypeError(f"{type(self).__name__}.{name}: {error}") from None
+        return state
 
     def restore(self, state: State) -> None:
         """Go back to a state that `snapshot` returned, on an object of equal configuration."""
@@ -148,6 +192,8 @@ def plain(value: Any, array: Callable[[np.ndarray], np.ndarray] = _unchanged) ->
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray):
+        if value.dtype.hasobject or isinstance(value, np.ma.MaskedArray):
+            raise TypeError(f"an array of objects, or with a mask, is not plain data: {_ALLOWED}")
         return array(value)
     if isinstance(value, np.generic):
         return value.item()
@@ -160,7 +206,9 @@ def plain(value: Any, array: Callable[[np.ndarray], np.ndarray] = _unchanged) ->
         return {_KIND: _MAPPING, _CONTENT: pairs}
     if type(value).__name__ in _SEQUENCES:
         items = sorted(value) if isinstance(value, set | frozenset) else value
-        return {_KIND: type(value).__name__, _CONTENT: [plain(item, array) for item in items]}
+        saved = {_KIND: type(value).__name__, _CONTENT: [plain(item, array) for item in items]}
+        most = getattr(value, "maxlen", None)
+        return saved if most is None else saved | {_MOST: most}
     return _plain_object(value, array)
 
 
@@ -172,7 +220,7 @@ def _plain_object(value: Any, array: Callable[[np.ndarray], np.ndarray]) -> Stat
         kind = _RECORD
         content = {name: plain(getattr(value, name), array) for name in names}
     else:
-        raise TypeError(f"a {type(value).__name__} is not plain data")
+        raise TypeError(f"a {type(value).__name__} is not plain data: {_ALLOWED}")
     name = class_name(type(value))
     if name not in _registered:
         raise TypeError(f"{name} is not registered: decorate it with joins.state.storable")
@@ -202,7 +250,8 @@ def revive(
     if kind in _SEQUENCES:
         made = _SEQUENCES[kind]
         items = current if isinstance(current, tuple | deque) else ()
-        return made(_revive_items(content, array, items))
+        revived = _revive_items(content, array, items)
+        return deque(revived, saved[_MOST]) if _MOST in saved else made(revived)
     cls = registered(saved[_CLASS])
     if kind == _RECORD:
         return _revive_record(cls, content, array, current)
@@ -228,7 +277,12 @@ def _revive_dict(saved: Any, array: Callable[[np.ndarray], np.ndarray], current:
     else:
         pairs = list(saved.items())
     made = {key: revive(item, array, current=now.get(key)) for key, item in pairs}
-    return defaultdict(current.default_factory, made) if isinstance(current, defaultdict) else made
+    if type(now) is dict:
+        return made
+    kept = copy(now)  # a defaultdict, a Counter
+    kept.clear()
+    kept.update(made)
+    return kept
 
 
 def _revive_record(

@@ -25,17 +25,18 @@ import numpy as np
 import pyarrow.parquet as pq
 from pydantic import PositiveInt
 
-from actors.hosting.inline import InlineHost
-from actors.protocol import FEEDBACK, Actor, ActorSpec, Progress, Reply
+from actors.hosting.inline import Cell, InlineHost
+from actors.protocol import FEEDBACK, ActorSpec, Progress, Reply
 from actors.result_files import pairs_path
-from actors.serialisation import load, save
 from joins.state import array_bytes
 from joinsim._arguments import check_arguments
 from netsim.outcome import Outcome
 from scenarios.config import RunConfig
 from scenarios.line import NO_LINE, Line
+from scenarios.plan import make_parameters
 from scenarios.run import execute, simulate
 from scenarios.run_directory import read_results
+from scenarios.scenario_files import ConfigError
 from scenarios.verdict.judge import judge
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import failure_of, shrink
@@ -116,6 +117,10 @@ def _parameters(topology: Topology[Any]) -> None:
     for field in fields(topology.parameters_type):
         assert described[field.name].meaning, f"{field.name} has no meaning in the docstring"
         assert field.name not in RunConfig.model_fields, f"{field.name} is a key of every run"
+    try:
+        make_parameters(topology, vars(topology.parameters_type()))
+    except ConfigError as error:
+        raise AssertionError(f"a default is not allowed: {error}") from error
 
 
 def _graph(topology: Topology[Any]) -> None:
@@ -124,22 +129,13 @@ def _graph(topology: Topology[Any]) -> None:
     fed = {name for _, ports in wired for receivers in ports.values() for name in receivers}
     assert set(graph) - fed, "no actor feeds the streams in: each receives from another"
     assert any(not any(ports.values()) for _, ports in wired), "no actor takes the results"
-    for sender, ports in graph.wiring.items():
-        for port, receivers in ports.items():
-            unknown = [name for name in receivers if name not in graph]
-            assert not unknown, f"{sender}, port {port}: there is no actor {', '.join(unknown)}"
-    assert set(graph.placement) == set(graph), "an actor has no site"
 
 
 def _actors(topology: Topology[Any]) -> None:
     graph = topology.build(topology.example(), topology.parameters_type())
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "state.npz"
-        for name, spec in graph.specs.items():
-            actor = spec.build()
-            assert isinstance(actor, Actor), f"{name} is not an Actor"
-            save(actor.snapshot(), path)
-            spec.build().restore(load(path))
+    for name, spec in graph.specs.items():
+        cell = Cell(name, spec, graph.wiring, seed=1)
+        cell.restore(cell.snapshot())
 
 
 def _circles(topology: Topology[Any], world: World, folder: Path) -> None:
@@ -197,8 +193,9 @@ def _on_worlds(topology: Topology[Any], body: OnWorld, examples: int, *, exact: 
 
 def _exact(topology: Topology[Any], world: World, folder: Path) -> None:
     report = world.run(folder, topology=topology)
-    assert report.verdict.exact, report.verdict
-    assert failure_of(report) is None
+    failure = failure_of(report)
+    assert report.verdict.exact, failure or report.verdict
+    assert failure is None, failure
 
 
 def _pairs(topology: Topology[Any], world: World, folder: Path) -> None:
@@ -206,15 +203,28 @@ def _pairs(topology: Topology[Any], world: World, folder: Path) -> None:
     listed = execute(plan.with_settings(pairs=True), _made(folder / "listed"), rehearsal=False)
     counting = _made(folder / "counted")
     outcome = simulate(plan, counting, pairs=False).outcome
-    assert outcome.digest == listed.outcome.digest
+    assert outcome.digest == listed.outcome.digest, (
+        f"a run that lists pairs has another trace, {_NOT_REPEATABLE}"
+    )
     # A replay, which would list its pairs where they are not as expected, is the run just made.
     counted, *_ = judge(plan, counting, outcome, lambda: listed.directory, None)
-    assert pq.read_table(pairs_path(listed.directory)).num_rows == counted.produced
+    listed_pairs = pq.read_table(pairs_path(listed.directory)).num_rows
+    assert listed_pairs == counted.produced, (
+        f"{listed_pairs:,} pairs are listed, and {counted.produced:,} are counted"
+    )
     # Only the listed run's pairs are read back from disk.
     without = [replace(verdict, checks=[]) for verdict in (counted, listed.verdict)]
-    assert without[0] == without[1]
+    assert without[0] == without[1], (
+        "the run that lists pairs found others than the one that counts them"
+    )
     found = [check.passed for check in listed.verdict.checks if check.name == "pairs"]
     assert found == [True], listed.verdict.checks
+
+
+_NOT_REPEATABLE = (
+    "or no two runs have the same: randomness comes from context.rng, time is context.now, and "
+    "state is in the actor"
+)
 
 
 _SHORT, _LONG = 600, 2_400
@@ -279,10 +289,13 @@ def _hardship(topology: Topology[Any], world: World, folder: Path) -> None:
         outcome, written = run(InlineHost)
     except _TooLongError:
         return
-    for host in (RestoringHost, ShippingHost):
+    for host, what in (
+        (RestoringHost, "where actors are restored from their snapshots at every message"),
+        (ShippingHost, "where messages are shipped"),
+    ):
         hardened, files = run(host)
-        assert hardened == outcome, host.__doc__
-        assert files == written, host.__doc__
+        assert hardened == outcome, f"{what} the run has another trace, {_NOT_REPEATABLE}"
+        assert files == written, f"{what} the results are others"
 
 
 class _TooLongError(Exception):

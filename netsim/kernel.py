@@ -35,6 +35,7 @@ from actors.protocol import (
     NO_SPAN,
     START,
     TIMER,
+    ActorError,
     Host,
     Progress,
     Reply,
@@ -539,13 +540,16 @@ class Kernel:
     def _fetch(self) -> None:
         """Collect what actors that only emit have emitted meanwhile, in virtual order.
 
-        Raise :exc:`ValueError` when one asked for something else.
+        Raise :exc:`ActorError` when one asked for something else.
         """
         while self._unfetched:
             letter = self._unfetched.popleft()
             reply = letter.reply or self._reply(letter.ticket)
             if reply.sends or reply.timers or reply.steps or reply.work != NO_WORK:
-                raise ValueError("an actor declared to only emit asked for something else")
+                raise ActorError(
+                    f"{letter.receiver.name} only emits, as its topology says, but it sent, set a "
+                    "timer or charged work"
+                )
             self._collect(reply.emitted)
         self._unfetched_bytes = 0
 
@@ -556,6 +560,11 @@ class Kernel:
             extra_ns = profile.steps_ns(reply.steps, reply.work)
         else:
             extra_ns = 0 if reply.work is NO_WORK else profile.work_ns(reply.work)
+        if isinstance(extra_ns, float) or extra_ns < 0:
+            raise ActorError(
+                f"{letter.receiver.name} charged work of {extra_ns} ns in all: the counters of "
+                "Work are integers, 0 or more"
+            )
         if profile.charges_senders:
             extra_ns += self._sending_ns(letter.receiver, reply.sends)
         return extra_ns

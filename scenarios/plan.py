@@ -252,6 +252,9 @@ def make_plan(
     with topology.naming_faults():
         fitted = topology.fitted(plan.job(pairs=False), parameters, network)
         warnings = topology.warnings(query, fitted, network)
+        # What these raise is said before the run; they are asked again after it.
+        topology.claims_exact(fitted)
+        topology.approximation(query, fitted)
     if fitted is parameters and not warnings:
         return plan
     return replace(plan, parameters=fitted, warnings=warnings)
@@ -366,7 +369,8 @@ def _check_faults(config: RunConfig, sketch: ActorGraph) -> None:
 
 def make_parameters(topology: Topology[Any], values: dict[str, Any]) -> Any:
     """Return the topology's parameters; raise :exc:`ConfigError` naming a wrong one."""
-    return validate(topology.parameters_type, values, where=f"parameters of {topology.name}")
+    with topology.naming_faults():
+        return validate(topology.parameters_type, values, where=f"parameters of {topology.name}")
 
 
 def _any(query: JoinQuery) -> bool:

@@ -79,7 +79,8 @@ def rehearse(topology: Topology[Any], parameters: Any, job: Job) -> None:
         files=tuple(replace(file, rows=REHEARSED_ROWS) for file in job.files),
         feeding=_FEEDING,
     )
-    few = topology.in_miniature(parameters)
+    with topology.naming_faults():
+        few = topology.in_miniature(parameters)
     kernels = repr((few, small.query, small.schemas, small.pairs, small.live, small.sink))
     if (topology, kernels) in _REHEARSED:
         return

@@ -37,7 +37,14 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
         """Add an actor of a class and its *arguments*, and return its name.
 
         It lives on *site*, by default on the next machine. *only_emits* is `ActorSpec`'s.
+
+        Raise :exc:`ValueError` when there is an actor of this *name*, and :exc:`TypeError` when
+        *actor* is no class of actors.
         """
+        if self.nodes.get(name, {}).get("spec"):
+            raise ValueError(f"two actors are called {name!r}; each has a name of its own")
+        if not (isinstance(actor, type) and issubclass(actor, Actor)):
+            raise TypeError(f"{name}: {actor!r} is no class that derives from Actor")
         machines = self.graph.get("machines")
         site = site or (f"node.{len(self) % machines}" if machines else name)
         spec = ActorSpec(actor=actor, arguments=arguments, only_emits=only_emits)

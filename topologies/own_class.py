@@ -17,6 +17,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from joins.indexes.index import Index
+from joins.state import Stateful
 from topologies.topology import TopologyError
 
 
@@ -68,6 +69,8 @@ def _check_index(kind: type) -> None:
     absent = [method for method in _METHODS if not hasattr(kind, method)]
     if absent:
         raise ValueError(f"an index has {', '.join(_METHODS)}; it lacks {', '.join(absent)}")
+    if not issubclass(kind, Stateful):  # its snapshot could not be read again
+        raise ValueError(f"it does not derive from {Stateful.__module__}.{Stateful.__name__}")
 
 
 def derived_from(base: type) -> Callable[[type], None]:
@@ -96,4 +99,4 @@ def _named(path: str) -> Any:
 
 
 OR_OWN_INDEX = OrOwnClass(_check_index)
-"""For windows: a class that has the methods of `Index`."""
+"""For windows: a class that is `Stateful` and has the methods of `Index`."""

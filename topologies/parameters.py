@@ -80,7 +80,7 @@ def allowed_words(schema: dict[str, Any]) -> str:  # noqa: C901  (a kind of valu
         case {"anyOf": [one, {"type": "null"}]}:
             return f"{allowed_words(one)}; or none"
         case {"enum": words}:
-            return ", ".join(words)
+            return ", ".join(map(str, words))
         case {"format": "duration"}:
             return "a time, such as '25 ms'"
         case {"format": "bandwidth"}:

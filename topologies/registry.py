@@ -11,11 +11,13 @@ register it under the entry point group ``joinsim.topologies``::
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import PydanticUserError, TypeAdapter
 
 from joins.errors import suggest
 from topologies.topology import Topology, TopologyError
@@ -87,7 +89,7 @@ class Registry(Mapping[str, Topology[Any]]):
 
         Raise :exc:`TopologyError` when it lacks an attribute, when another class has its name, when
         its parameters are no dataclass, or when one of them has the name of a key of a run's
-        configuration.
+        configuration, no default, or a type that no file can have.
         """
         kind, name = type(topology), _well_formed(topology).name
         known = name in self._topologies or name in self._own
@@ -96,6 +98,7 @@ class Registry(Mapping[str, Topology[Any]]):
                 f"{kind.__module__}.{kind.__name__}: a topology is called {name!r} already; choose "
                 "another name"
             )
+        _check_parameters(topology)
         return topology
 
     def __getitem__(self, name: str) -> Topology[Any]:
@@ -144,6 +147,24 @@ def _well_formed(topology: Topology[Any]) -> Topology[Any]:
             f"{', '.join(sorted(taken))}; those are {', '.join(sorted(RESERVED))}"
         )
     return topology
+
+
+def _check_parameters(topology: Topology[Any]) -> None:
+    name, kind = topology.name, topology.parameters_type
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except NameError as error:
+        raise TopologyError(f"{name}: a type of its parameters is unknown: {error}") from error
+    for field in fields(kind):
+        if field.default is MISSING and field.default_factory is MISSING:
+            raise TopologyError(f"{name}: the parameter {field.name} has no default")
+        try:
+            TypeAdapter(hints[field.name]).json_schema()
+        except PydanticUserError as error:
+            raise TopologyError(
+                f"{name}: the parameter {field.name} is of the type {hints[field.name]}, which no "
+                "file can have: numbers, text, truth values, lists, mappings and dataclasses can be"
+            ) from error
 
 
 TOPOLOGIES = Registry(_OWN)

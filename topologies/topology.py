@@ -17,7 +17,7 @@ from pydantic import ConfigDict
 from actors.feed import StreamData, StreamTable
 from actors.source import Feeding
 from joins.batch import Schema
-from joins.errors import JoinsimError
+from joins.errors import JoinsimError, suggest
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joins.queries.windows import StreamWindows
@@ -266,6 +266,7 @@ class Topology(ABC, Generic[P]):
             self._refuse_disorder(job.query)
         with self.naming_faults():
             graph = self.assemble(job, parameters)
+        self._refuse_no_graph(graph)
         if job.sink == "partitioned":
             graph.partition_sinks()
         return graph
@@ -296,6 +297,21 @@ class Topology(ABC, Generic[P]):
 
         Raise :exc:`TopologyError` for what else is wrong with it.
         """
+
+    def _refuse_no_graph(self, graph: Any) -> None:
+        """Refuse what `assemble` returned if it is no graph, or has channels to nobody."""
+        if not isinstance(graph, ActorGraph):
+            raise TopologyFaultError(
+                f"{self.name} has a fault: assemble returned {graph!r}, and not an ActorGraph"
+            )
+        actors = {name: spec for name, spec in graph.specs.items() if spec}
+        for sender, receiver, port in graph.edges(data="port"):
+            for name in (sender, receiver):
+                if name not in actors:
+                    raise TopologyFaultError(
+                        f"{self.name} has a fault: port {port!r} of {sender} is connected to "
+                        f"{receiver}, and no actor is called {name!r}: {suggest(name, actors)}"
+                    )
 
     def _refuse_disorder(self, query: JoinQuery) -> None:
         if any(window.kind == "count" for window in query.windows):

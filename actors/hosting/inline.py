@@ -9,7 +9,16 @@ from zlib import crc32
 
 import numpy as np
 
-from actors.protocol import ActorError, ActorSpec, Message, Payload, Reply, Sent, Wiring
+from actors.protocol import (
+    Actor,
+    ActorError,
+    ActorSpec,
+    Message,
+    Payload,
+    Reply,
+    Sent,
+    Wiring,
+)
 from actors.serialisation import from_bytes, to_array, to_bytes
 from joins.errors import JoinsimError
 from joins.state import array_bytes
@@ -44,22 +53,43 @@ class RecordingContext:
         return self._ports[port]
 
     def send(self, port: str, payload: Payload, to: int | tuple[int, ...] | None = None) -> None:
-        """Record a send to one peer of *port*, to several, or to all."""
+        """Record a send to one peer of *port*, to several, or to all.
+
+        Raise :exc:`KeyError` naming an unknown port, :exc:`IndexError` where no peer is at *to*,
+        and :exc:`TypeError` for what is no payload.
+        """
         receivers = self._ports.get(port) or self.peers(port)
-        if isinstance(to, tuple):
-            receivers = tuple(receivers[one] for one in to)
-        elif to is not None:
-            receivers = (receivers[to],)
+        if not isinstance(payload, Payload):
+            raise TypeError(f"port {port!r}: {type(payload).__name__} does not derive from Payload")
+        try:
+            if isinstance(to, tuple):
+                receivers = tuple(receivers[one] for one in to)
+            elif to is not None:
+                receivers = (receivers[to],)
+        except (IndexError, TypeError):
+            raise IndexError(
+                f"port {port!r}: to = {to!r}; it has receivers 0 to {len(receivers) - 1}, "
+                "and takes one of these, a tuple of them, or None"
+            ) from None
         self._reply.sends.append(
             Sent(port, receivers, payload, payload.nbytes, payload.rows, payload.span)
         )
 
     def set_timer(self, at: int, name: str) -> None:
-        """Record a timer."""
+        """Record a timer; raise :exc:`TypeError` for a time or a name that is none."""
+        if not isinstance(at, int | np.integer) or at >= 2**63 or not isinstance(name, str):
+            raise TypeError(
+                f"a timer at {at!r} called {name!r}: the time is nanoseconds, an int64, and the "
+                "name a text"
+            )
         self._reply.timers.append((at, name))
 
     def charge(self, work: Work, step: Step | None = None) -> None:
-        """Add *work* to the record."""
+        """Add *work* to the record; raise :exc:`TypeError` where it is none."""
+        if not isinstance(work, Work) or not (step is None or isinstance(step, Step)):
+            raise TypeError(
+                f"the work {work!r} of the step {step!r}: a Work is charged, of a Step or of None"
+            )
         reply = self._reply
         if step is not None:
             reply.steps = [*reply.steps, (step, work)]
@@ -85,7 +115,7 @@ class Cell(RecordingContext):
         Time that the actor has spent receiving, by the clock that the cell was given.
     """
 
-    __slots__ = ("_clock", "_seed", "_spec", "actor", "seconds")
+    __slots__ = ("_clock", "_is_ours", "_seed", "_spec", "actor", "seconds")
 
     def __init__(
         self,
@@ -96,18 +126,26 @@ class Cell(RecordingContext):
         clock: Clock = time.perf_counter,
     ) -> None:
         super().__init__(name, wiring.get(name, {}), seed)
-        self._spec, self._seed = spec, seed
-        self.actor = spec.build()
+        self._spec, self._seed, self._is_ours = spec, seed, spec.is_ours
+        self.actor = self._build()
         self.seconds = 0.0
         self._clock = clock
 
     def snapshot(self) -> np.ndarray:
-        """Return the state of the actor and of its generator, as bytes."""
-        return to_array([self.actor.snapshot(), self.rng.bit_generator.state])
+        """Return the state of the actor and of its generator, as bytes.
+
+        Raise :exc:`ActorError` naming the actor whose state has what cannot be stored.
+        """
+        try:
+            return to_array([self.actor.snapshot(), self.rng.bit_generator.state])
+        except Exception as error:
+            raise ActorError(
+                f"the state of {self.name} cannot be stored: {type(error).__name__}: {error}"
+            ) from error
 
     def restore(self, state: np.ndarray | None) -> None:
         """Replace the actor by a new one in *state*; None: in its first state."""
-        self.actor = self._spec.build()
+        self.actor = self._build()
         self.rng = _generator(self.name, self._seed)
         if state is not None:
             actor, self.rng.bit_generator.state = from_bytes(state.data)
@@ -124,15 +162,42 @@ class Cell(RecordingContext):
         start = self._clock()
         try:
             self.actor.receive(Message(sender, port, payload), self)
+            if not self._is_ours:
+                _check_sizes(reply.sends)
         except JoinsimError:  # about the data, say: no fault of the actor's
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ActorError(
                 f"{self.name} failed on a message from {sender} on port {port!r} at "
                 f"{now / 1e6:.3f} ms: {type(error).__name__}: {error}"
             ) from error
         self.seconds += self._clock() - start
         return reply
+
+    def _build(self) -> Actor:
+        """Return the actor in its first state; raise :exc:`ActorError` where that raises."""
+        try:
+            return self._spec.build()
+        except JoinsimError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise ActorError(
+                f"{self.name} could not be built: {type(error).__name__}: {error}"
+            ) from error
+
+
+def _check_sizes(sends: list[Sent]) -> None:
+    """Raise :exc:`ValueError` where a payload of one's own has sizes that cannot be."""
+    for sent in sends:
+        span = sent.span if isinstance(sent.span, tuple) else (sent.span,)
+        numbers = (sent.nbytes, sent.rows, *span)
+        integers = all(isinstance(one, int | np.integer) for one in numbers)
+        if not integers or len(span) != 2 or not 0 <= sent.nbytes < 2**62 or sent.rows < 0:
+            raise ValueError(
+                f"{type(sent.handle).__name__} on port {sent.port!r}: nbytes = {sent.nbytes!r}, "
+                f"rows = {sent.rows!r}, span = {sent.span!r}; nbytes and rows are integers, 0 or "
+                "more, and a span is a tuple of two"
+            )
 
 
 class InlineHost:

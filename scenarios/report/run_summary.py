@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic_core import to_jsonable_python
 
 from actors.result_files import COLLECTORS_SCHEMA, collectors_path
 from actors.source import NS_PER_S
@@ -148,9 +149,10 @@ def write_run_json(report: Report, replay: str) -> None:
             for name, seconds in report.kernel_seconds.items()
         },
         "configuration": config.model_dump(mode="json"),
-        "parameters": {
-            name: plain_value(value) for name, value in asdict(report.plan.parameters).items()
-        },
+        "parameters": to_jsonable_python(
+            {name: plain_value(value) for name, value in asdict(report.plan.parameters).items()},
+            fallback=str,
+        ),
         "warnings": list(report.plan.warnings),
         "checks": [asdict(check) for check in report.verdict.checks],
         "offenders": [asdict(offender) for offender in report.verdict.offenders],

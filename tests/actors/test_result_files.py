@@ -77,6 +77,9 @@ def test_large_and_small_pieces_come_out_in_the_order_they_went_in(tmp_path: Pat
         ("count", lambda count: count - 4, "a count is -2"),
         ("match_id", lambda ids: ids[1:], "add up to 6, and match_id has 5"),
         ("match_id", lambda ids: None, "add up to 6, and match_id has none"),
+        ("match_id", lambda ids: ids + 0.5, "of int64, int64, uint64, int64, float64"),
+        ("match_id", lambda ids: ids.tolist(), "one is a list"),
+        ("stream", float, "their stream is 0.0, and there are streams 0 to 1"),
     ],
 )
 def test_matches_that_do_not_fit_each_other_are_refused_with_their_actor(
@@ -89,6 +92,14 @@ def test_matches_that_do_not_fit_each_other_are_refused_with_their_actor(
             writer.collect([replace(output, matches=matches)])
         writer.collect([output])
     assert writer.produced == 6
+
+
+def test_results_of_nobody_are_refused(tmp_path: Path) -> None:
+    with (
+        ResultWriter(tmp_path, streams=STREAMS, actors=["pe.0"], pairs=True) as writer,
+        pytest.raises(ActorError, match=r"no actor is called 'pe\.1'"),
+    ):
+        writer.collect([replace(found(0, 3), sender="pe.1")])
 
 
 def test_small_pieces_wait_unchanged_for_a_slow_disk(

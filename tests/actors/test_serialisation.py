@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import struct
 from collections import Counter, deque
 from contextlib import suppress
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from actors.protocol import Actor, Context, Message, Payload
 from actors.results import Answers, Late, Output
 from actors.serialisation import (
     FormatError,
@@ -86,6 +89,36 @@ def test_records_come_back_as_the_records_they_were() -> None:
 def test_what_is_not_plain_data_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="a complex is not plain data"):
         save({"x": [1j]}, tmp_path / "x.npz")
+
+
+def test_classes_of_a_notebook_may_travel_to_a_process_again_and_again() -> None:
+    """They travel as values: each time a class without a body is made, which may be dropped."""
+
+    @dataclass(frozen=True, slots=True)
+    class Note(Payload):
+        number: int
+        span: tuple[int, int]
+
+    class Reader(Actor):
+        state = ()
+
+        def receive(self, message: Message, context: Context) -> None:
+            assert isinstance(message.payload, Note)
+
+    cloudpickle = importlib.import_module("ray.cloudpickle")
+    shipped = cloudpickle.dumps([Reader, Note])
+    for _ in range(2):
+        assert cloudpickle.loads(shipped) == [Reader, Note]
+        note = from_bytes(to_bytes(Note(7, (1, 2))))
+        assert type(note) is Note
+        assert (note.number, note.span) == (7, (1, 2))
+
+
+def test_a_class_that_is_defined_again_takes_the_place_of_the_first() -> None:
+    for names in (["first"], ["first", "second"]):
+        kind = make_dataclass("Again", names, bases=(Payload,), frozen=True)
+        again = kind(*names)
+        assert from_bytes(to_bytes(again)) == again
 
 
 def test_bytes_build_no_object_that_has_a_state_of_its_own() -> None:

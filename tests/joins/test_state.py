@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from abc import ABC
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
@@ -107,6 +108,26 @@ def test_a_state_of_any_shape_comes_back(way: Any) -> None:
     assert copy._waiting == [(1, 2)]
 
 
+class Recent(Stateful):
+    state = ("latest", "seen")
+
+    def __init__(self) -> None:
+        self.latest = [deque([1], maxlen=2)]
+        self.seen: collections.Counter[str] = collections.Counter()
+
+
+@pytest.mark.parametrize("way", [dict, through_bytes])
+def test_a_bounded_deque_and_a_counter_go_on_as_what_they_are(way: Any) -> None:
+    recent, copy = Recent(), Recent()
+    recent.latest.append(deque([1, 2, 3], maxlen=3))
+    recent.seen["x"] += 2
+    copy.restore(way(recent.snapshot()))
+    assert copy.latest == [deque([1]), deque([1, 2, 3])]
+    assert [each.maxlen for each in copy.latest] == [2, 3]
+    copy.seen["y"] += 1
+    assert copy.seen == {"x": 2, "y": 1}
+
+
 def test_a_snapshot_shares_no_array_with_the_object_or_with_what_is_restored() -> None:
     owner, first, second = busy_owner(), Owner(), Owner()
     state = owner.snapshot()
@@ -156,7 +177,8 @@ def test_a_class_that_does_not_declare_its_state_is_refused() -> None:
     with pytest.raises(TypeError, match="Undeclared does not declare its state"):
 
         class Undeclared(Stateful):
-            pass
+            def size(self) -> int:
+                return 3
 
     with pytest.raises(TypeError, match=r"Comma\.state is a string"):
 
@@ -180,9 +202,20 @@ def test_a_declared_attribute_that_is_not_there_is_refused() -> None:
         Misspelt(1).snapshot()
 
 
-def test_what_may_not_be_in_a_state_is_refused() -> None:
-    with pytest.raises(TypeError, match="a complex is not plain data"):
-        plain({"x": [1j]})
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (1j, "a complex is not plain data: a state has None, numbers, "),
+        (np.array([1j, None]), "an array of objects, or with a mask, is not plain data: "),
+        (np.ma.masked_equal([1, 2], 2), "an array of objects, or with a mask, is not plain data: "),
+        ({1, "x"}, "'<' not supported"),
+    ],
+)
+def test_what_may_not_be_in_a_state_is_refused_with_its_attribute(value: Any, message: str) -> None:
+    owner = busy_owner()
+    owner.counter.count = value
+    with pytest.raises(TypeError, match=rf"^Owner\.counter: Counter\.count: {message}"):
+        owner.snapshot()
 
 
 @pytest.mark.parametrize(

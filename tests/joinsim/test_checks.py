@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import TypeAdapter
+from pydantic import PositiveInt, TypeAdapter
 
 from actors.protocol import START, Actor, ActorSpec, Context, Message
 from actors.window_join import Places, RoundRobin
 from joins.batch import Batch
+from joins.work import Work
 from joinsim.checks import PeakHost, check_topology
+from joinsim.starter import my_join
 from scenarios.worlds.world import Recording
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job
@@ -67,6 +70,44 @@ def test_lost_pairs_are_found() -> None:
         checks["its answer is exactly right"]()
     shown = str(error.value).partition("in the world\n")[2]
     assert TypeAdapter(Recording).validate_json(shown).world.tuples <= 4
+
+
+class Timed(my_join.NestedLoopJoiner):
+    """Asks how late it is outside."""
+
+    def receive(self, message: Message, context: Context) -> None:
+        context.charge(Work(comparisons=time.perf_counter_ns() % 100_000))
+        super().receive(message, context)
+
+
+@pytest.mark.parametrize("name", ["listing pairs", "actors restored"])
+def test_what_depends_on_more_than_the_seed_is_told_so(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(my_join, "NestedLoopJoiner", Timed)
+    checks = check_topology(my_join.MyJoin, examples=2)
+    (check,) = (one for one in checks if one.name.startswith(name))
+    with pytest.raises(AssertionError, match=r"another trace, or no two runs .* context\.now"):
+        check()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halved(PeParameters):
+    """Parameters.
+
+    Attributes
+    ----------
+    share
+        From 1 on.
+    """
+
+    share: PositiveInt = 0
+
+
+def test_a_default_that_is_not_allowed_is_found() -> None:
+    topology = type("WithHalved", (my_join.MyJoin,), {"parameters_type": Halved, "name": "halved"})
+    with pytest.raises(AssertionError, match=r"a default is not allowed: .* share = 0: "):
+        next(check_topology(topology))()
 
 
 def test_tuples_that_never_expire_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import re
+import sys
 from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 import joinsim as js
-from actors.protocol import Actor
+from actors.protocol import Actor, ActorError, Payload
 from actors.results import Answers, Output
 from actors.source import Source
 from joins.indexes.windows.window_tuples import WindowIndex
+from joins.work import Work
 from joinsim.starter import my_join
-from topologies.window_join import SplitJoin
+from topologies.parameters import describe
+from topologies.window_join import PeParameters, SplitJoin
 
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
 DATA = {"T": {"x": list(range(60))}}
@@ -186,10 +192,26 @@ def _line_of(text: str) -> int:
     return next(place for place, line in enumerate(lines, 1) if text in line)
 
 
+class Unclaimed(Mine):
+    name = "unclaimed"
+
+    def claims_exact(self, parameters: Any) -> bool:
+        return bool(float("no claims"))
+
+
+class Oversized(Mine):
+    name = "oversized"
+
+    def in_miniature(self, parameters: Any) -> Any:
+        return [][parameters.pes]
+
+
 NO_NUMBER = "ValueError: invalid literal for int() with base 10: 'no costs'"
+NO_FLOAT = "ValueError: could not convert string to float: 'no claims'"
 FAULTS = [
     (Unassembled, f"KeyError: 'routes' ({__file__}, line {_line_of('routes')})"),
     (Unfitted, f"{NO_NUMBER} ({__file__}, line {_line_of('no costs')})"),
+    (Unclaimed, f"{NO_FLOAT} ({__file__}, line {_line_of('no claims')})"),
 ]
 
 
@@ -208,6 +230,235 @@ def test_one_that_cannot_be_built_names_its_fault_and_loses_no_other(
     assert not compared.refused
     with pytest.raises(js.ConfigError, match=f"no system .*: {topology.name}: has a fault: "):
         js.compare(QUERY, DATA, topologies=topology)
+
+
+def _graph_with(change: Callable[[Any], Any]) -> Any:
+    """Return a topology whose graph is what *change* makes of a right one."""
+
+    class Changed(my_join.MyJoin):
+        name = "changed"
+
+        def assemble(self, job: Any, parameters: Any) -> Any:
+            graph = super().assemble(job, parameters)
+            change(graph)
+            return graph if "joiner.0" in graph else None
+
+    return Changed
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda graph: graph.clear(), "assemble returned None, and not an ActorGraph"),
+        (
+            lambda graph: graph.connect("router", "extra", "joinr.9"),
+            "port 'extra' of router is connected to joinr.9, and no actor is called 'joinr.9': did",
+        ),
+        (
+            lambda graph: graph.connect("roter", "extra", "joiner.0"),
+            "port 'extra' of roter is connected to joiner.0, and no actor is called 'roter': did",
+        ),
+        (
+            lambda graph: graph.add("idle", "joiner.1", Idle),
+            "ValueError: two actors are called 'joiner.1'; each has a name of its own",
+        ),
+        (
+            lambda graph: graph.add("idle", "idle", object),
+            "TypeError: idle: <class 'object'> is no class that derives from Actor",
+        ),
+    ],
+)
+def test_a_graph_that_cannot_be_run_is_refused(change: Callable[[Any], Any], fault: str) -> None:
+    with pytest.raises(js.TopologyError, match=re.escape(f"changed has a fault: {fault}")):
+        js.run(QUERY, DATA, topology=_graph_with(change), pes=2)
+
+
+class Unbuilt(Idle):
+    state = ()
+
+    def __init__(self, **arguments: Any) -> None:
+        raise OSError("no licence")
+
+
+def _asking(ask: Callable[[Any, Any], Any]) -> type:
+    """Return a joiner that does what *ask* says, with a payload and the context, in between."""
+
+    class Asking(my_join.NestedLoopJoiner):
+        def receive(self, message: Any, context: Any) -> None:
+            super().receive(message, context)
+            ask(message.payload, context)
+
+    return Asking
+
+
+@dataclass(frozen=True)
+class Odd(Payload):
+    """Sizes and a span that may be anything."""
+
+    nbytes: Any = 100
+    span: Any = (0, 0)
+
+
+@dataclass(frozen=True)
+class OfLists(Payload):
+    ids: list[int]
+    bytes_of = ("ids",)
+
+
+AT_WORK = r"^joiner\.0 failed on a message from router .*: "
+
+
+@pytest.mark.parametrize(
+    ("joiner", "message"),
+    [
+        (Unbuilt, r"^joiner\.0 could not be built: OSError: no licence"),
+        (_asking(lambda _, context: sys.exit()), f"{AT_WORK}SystemExit: "),
+        (
+            _asking(lambda _, context: context.send("sink", {"x": 1})),
+            f"{AT_WORK}.* port 'sink': dict does not derive from Payload",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", Odd(), to=1)),
+            f"{AT_WORK}.* port 'sink': to = 1; it has receivers 0 to 0",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", OfLists([1]))),
+            f"{AT_WORK}.* OfLists.ids has a list, and takes an array, ",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", Odd(nbytes=0.5))),
+            f"{AT_WORK}.* Odd on port 'sink': nbytes = 0.5, .* integers, 0 or more",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", Odd(nbytes=-1))),
+            f"{AT_WORK}.* Odd on port 'sink': nbytes = -1, .* integers, 0 or more",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", Odd(span=None))),
+            f"{AT_WORK}.* span = None; .* a span is a tuple of two",
+        ),
+        (
+            _asking(lambda _, context: context.send("sink", Odd())),
+            r"^sink\.joiner\.0 failed on .* a sink takes Answers, Late or Collected, not Odd",
+        ),
+        (
+            _asking(lambda _, context: context.set_timer(context.now + 0.5, "soon")),
+            rf"{AT_WORK}.* a timer at \d+\.5 called 'soon': ",
+        ),
+        (
+            _asking(lambda _, context: context.set_timer(context.now, 7)),
+            rf"{AT_WORK}.* a timer at \d+ called 7: ",
+        ),
+        (
+            _asking(lambda _, context: context.charge(None)),
+            f"{AT_WORK}TypeError: the work None of the step None: a Work is charged",
+        ),
+        (
+            _asking(lambda _, context: context.charge(Work(comparisons=-(10**9)))),
+            r"^joiner\.0 charged work of -\d+ ns in all",
+        ),
+        (
+            _asking(lambda _, context: context.emit({"x": 1})),
+            "^an actor emitted a dict: results are Output, Late, Collected",
+        ),
+    ],
+)
+def test_what_nobody_can_do_names_the_actor_that_asks_for_it(
+    joiner: type, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(my_join, "NestedLoopJoiner", joiner)
+    with pytest.raises(ActorError, match=message):
+        js.run(QUERY, DATA, topology=my_join.MyJoin, pes=2)
+
+
+class Unstored(my_join.NestedLoopJoiner):
+    state = ("_less",)
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._less = min
+
+
+def test_a_state_that_cannot_be_stored_names_actor_class_and_attribute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(my_join, "NestedLoopJoiner", Unstored)
+    message = r"the state of joiner\.0 cannot be stored: TypeError: Unstored\._less: a builtin"
+    with pytest.raises(ActorError, match=message):
+        js.run(QUERY, DATA, topology=my_join.MyJoin, pes=2, recovery={"interval": "1 us"})
+    checks = {check.name: check for check in js.checks.check_topology(my_join.MyJoin)}
+    with pytest.raises(ActorError, match=message):
+        checks["its actors can be built and restored"]()
+
+
+def test_a_string_in_place_of_names_of_fields_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"Mistaken\.bytes_of is a string: write a tuple"):
+        type("Mistaken", (Payload,), {"bytes_of": "ids", "__annotations__": {}})
+
+
+def test_a_fault_in_a_rehearsal_is_named() -> None:
+    with pytest.raises(js.TopologyError, match="oversized has a fault: IndexError: "):
+        js.run(QUERY, DATA, topology=Oversized)
+
+
+class Side(enum.Enum):
+    LEFT = "left"
+    RIGHT = "right"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Various(PeParameters):
+    """Parameters of types that JSON does not have.
+
+    Attributes
+    ----------
+    side, folder, keys, copies
+        Anything.
+    """
+
+    side: Side = Side.LEFT
+    folder: Path = Path("here")
+    keys: frozenset[int] = frozenset({3})
+    copies: Literal[1, 2] = 1
+
+    def __post_init__(self) -> None:
+        if self.copies == 2:
+            raise LookupError("no second copy")
+
+
+class WithVarious(my_join.MyJoin):
+    name = "with_various"
+    parameters_type = Various
+
+
+def test_parameters_of_many_types_are_written_down() -> None:
+    run = js.run(QUERY, DATA, topology=WithVarious, side="right", folder=Path("there"))
+    written = json.loads((run.directory / "run.json").read_text())["parameters"]
+    assert (written["side"], written["folder"], written["keys"]) == ("right", "there", [3])
+    described = {one.name: one.allowed for one in describe(WithVarious())}
+    assert described["copies"] == "1, 2"
+    with pytest.raises(js.TopologyError, match="with_various has a fault: LookupError: no second"):
+        js.run(QUERY, DATA, topology=WithVarious, copies=2)
+
+
+@pytest.mark.parametrize(
+    ("hint", "default", "message"),
+    [
+        (Callable[[int], int], abs, "the parameter odd is of the type .*Callable.*, which no file"),
+        (np.int64, np.int64(3), "the parameter odd is of the type .*int64.*, which no file"),
+        ("Undefined", 1, "a type of its parameters is unknown: name 'Undefined' is not defined"),
+        (int, MISSING, "the parameter odd has no default"),
+    ],
+)
+def test_parameters_that_nobody_can_set_are_refused_by_name(
+    hint: Any, default: Any, message: str
+) -> None:
+    odd = ("odd", hint) if default is MISSING else ("odd", hint, field(default=default))
+    kind = make_dataclass("Odd", [odd], bases=(PeParameters,), frozen=True, kw_only=True)
+    topology: Any = type("WithOdd", (my_join.MyJoin,), {"parameters_type": kind, "name": "odd"})
+    for call in (js.run, js.compare):
+        with pytest.raises(js.TopologyError, match=f"^odd: {message}"):
+            call(QUERY, DATA, **{"topology" if call is js.run else "topologies": topology})
 
 
 def test_one_that_cannot_be_made_is_refused_with_its_exception() -> None:

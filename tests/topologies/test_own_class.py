@@ -191,6 +191,19 @@ def test_what_is_no_index_is_refused(streams: dict[str, dict[str, np.ndarray]]) 
             js.run(QUERY, streams, topology="split_join", index=index)
 
 
+class Duck:
+    """Has what an index has, and no state that anybody could store."""
+
+    insert = probe = expire = snapshot = restore = nbytes = __len__ = None
+
+
+def test_an_index_whose_state_cannot_be_stored_is_refused(
+    streams: dict[str, dict[str, np.ndarray]],
+) -> None:
+    with pytest.raises(js.ConfigError, match=r"does not derive from joins\.state\.Stateful"):
+        js.run(QUERY, streams, topology="split_join", index=Duck)
+
+
 def test_no_text_imports_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "intruder.py").write_text("raise SystemExit('it ran')")
     monkeypatch.syspath_prepend(tmp_path)
