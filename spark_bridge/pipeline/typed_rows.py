@@ -27,6 +27,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from joins.errors import DataError
 from spark_bridge.engines import one_line
+from spark_bridge.pipeline.quotes import write_with_line_feeds
 from spark_bridge.pipeline.source import ROWS, RawSource, Task
 from spark_bridge.pipeline.values import (
     MOMENTS,
@@ -181,14 +182,19 @@ def _read(spark: SparkSession, task: Task, folder: Path) -> DataFrame:
     """Return the rows of *task*'s files in a frame with the hidden columns FILE, ROW and TEXT.
 
     *folder* (existing, empty, absolute) receives links to the files, so that Spark sees names
-    without patterns, dots or escapes, whose digits are the file's number. In CSV, ROW counts within
+    without patterns, dots or escapes, whose digits are the file's number, and copies of CSV files
+    in which records span lines. In CSV, ROW counts within
     a block of the file until `_number_rows` completes it.
     """
     files = task.files
     groups: dict[tuple[bool, tuple[tuple[str, pa.DataType], ...]], list[str]] = defaultdict(list)
     for number, (file, spanning) in enumerate(zip(files, task.records_span_lines, strict=True)):
-        link = folder / f"{number:06d}{file.suffix}"
-        link.symlink_to(file.path)
+        if spanning:
+            link = folder / f"{number:06d}.csv"
+            write_with_line_feeds(file.path, task.source.separator, link)
+        else:
+            link = folder / f"{number:06d}{file.suffix}"
+            link.symlink_to(file.path)
         groups[spanning, tuple(file.columns.items())].append(str(link))
     order = [quoted(name) for name in files[0].columns]
     frames = []
@@ -224,11 +230,12 @@ def _csv(
     spanning: bool,
 ) -> DataFrame:
     fields = [StructField(name, StringType()) for name in [*names, TEXT]]
+    reader = spark.read.schema(StructType(fields))
+    if spanning:  # a line break within a text is kept only where Spark need not find out which one
+        reader = reader.option("multiLine", True).option("lineSep", "\n")
     frame = (
-        spark.read.schema(StructType(fields))
-        .option("header", True)
+        reader.option("header", True)
         .option("sep", separator)
-        .option("multiLine", spanning)
         .option("escape", '"')  # quotes are doubled, as in the CSV standard
         .option("mode", "PERMISSIVE")
         .option("columnNameOfCorruptRecord", TEXT)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -194,6 +196,22 @@ def test_a_text_with_line_breaks_is_read_whole(spark: Any, tmp_path: Path, line_
     assert rejects(stream) == {4: "row: malformed, its columns do not match the header"}
 
 
+@pytest.mark.parametrize("ends", [["\n"], ["\r\n"], ["\n", "\r\n"], ["\r\n", "\n"]])
+def test_texts_keep_their_line_breaks_however_rows_end(
+    spark: Any, tmp_path: Path, ends: list[str]
+) -> None:
+    """A CR that ends the last column's row is no part of a text, and one in quotes always is."""
+    file = tmp_path / "notes.csv"
+    rows = ["dist,note", '1,"a\r\nb"', '2,"a\nb"', " \t", '3,"a\rb"', "4,a"]
+    lines = [row + end for row, end in zip(rows, ends * len(rows), strict=False)]
+    file.write_bytes("".join(lines).encode())
+    stream = prepare_one(
+        tmp_path / "out", spark, paths=[file], time="rows", fields=["note"], codes={"note": "note"}
+    )
+    assert stream.values("note").to_pylist() == ["a\r\nb", "a\nb", "a\rb", "a"]
+    assert rejects(stream) == {}
+
+
 @pytest.mark.parametrize(
     "rows",
     ['2,2,"two\n3,3,c\n4,4,"four"\n', '2,"two\n3,3,c\n', '2,2,"two', '2,2,"two""\n3,3,c\n'],
@@ -221,3 +239,8 @@ def test_line_breaks_are_found_as_they_were_written(
         assert quotes.records_span_lines(file, ",") == any(
             set("\r\n") & set(text) for row in rows for text in row
         )
+        quotes.write_with_line_feeds(file, ",", file.with_name("copy.csv"))
+    copied = file.with_name("copy.csv").read_bytes().decode()
+    assert list(csv.reader(io.StringIO(copied, newline=""))) == [["a", "b"], *rows]
+    texts = [text for row in rows for text in row]
+    assert copied.count("\r") == sum(text.count("\r") for text in texts)
