@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import gzip
 import hashlib
 import io
 import re
@@ -24,7 +23,7 @@ import pyarrow.parquet as pq
 
 from joins.errors import DataError, suggest
 from spark_bridge.pipeline.expressions import Expression, check_expression
-from spark_bridge.pipeline.quotes import records_span_lines
+from spark_bridge.pipeline.quotes import opened, records_span_lines
 
 ROWS = "rows"
 """As an event time or an arrival: the order of the rows in the files."""
@@ -155,7 +154,7 @@ class RawFile:
     @property
     def suffix(self) -> str:
         """The ending by which Spark recognises compression."""
-        return ".csv.gz" if self.path.name.endswith(".gz") else f".{self.format}"
+        return ".csv.gz" if self.path.name.lower().endswith(".gz") else f".{self.format}"
 
     @property
     def sha256(self) -> str:
@@ -296,13 +295,9 @@ def _footer(path: Path) -> tuple[dict[str, pa.DataType], int]:
 
 
 def _header(path: Path, delimiter: str) -> list[str]:
-    opened = gzip.open if path.name.endswith(".gz") else open
-    try:
-        with opened(path, "rb") as raw:
-            line = raw.readline(HEADER_BYTES_MAX)
-            following = any(text.strip() for text in islice(raw, 1000))
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is a damaged gzip file ({error}); copy it again") from error
+    with opened(path) as raw:
+        line = raw.readline(HEADER_BYTES_MAX)
+        following = any(text.strip() for text in islice(raw, 1000))
     if b"\0" in line:
         raise DataError(f"{path} is not text: it has NUL bytes; {_ALLOWED}, in UTF-8")
     if b"\r" in line.rstrip(b"\r\n"):

@@ -104,7 +104,7 @@ def test_rows_are_numbered_per_file_across_its_blocks(spark: Any, tmp_path: Path
         rows = [[at, "oops" if bad[at] else at, "pad" * 5] for at in range(1500)]
         files.append(write_csv(tmp_path / f"{number}.csv", ["ts", "v", "pad"], rows))
         expected += [(str(files[-1].resolve()), int(at) + 1) for at in np.flatnonzero(bad)]
-    packed = tmp_path / "3.csv.gz"
+    packed = tmp_path / "3.CSV.GZ"
     packed.write_bytes(gzip.compress(b"pad,v,ts\nx,1,1\nx,oops,2\n"))
     session = spark.newSession()
     settings = {"maxPartitionBytes": "8192", "openCostInBytes": "1000"}
