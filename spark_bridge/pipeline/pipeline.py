@@ -90,7 +90,7 @@ def prepare(
     inspected = []
     for source, report in zip(sources, reports, strict=True):
         report("look")
-        inspected.append((source, inspect_files(source.paths, source.separator)))
+        inspected.append((source, inspect_files(source.paths)))
     tasks = [
         Task(
             source=source,
@@ -192,7 +192,7 @@ def _fingerprint(
 
 
 def _contents(files: list[RawFile]) -> list[list[str]]:
-    return [[file.format, file.sha256] for file in files]
+    return [[file.format, file.separator, file.sha256] for file in files]
 
 
 def _finished(task: Task, out: Path) -> PreparedStream | None:

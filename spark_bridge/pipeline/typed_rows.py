@@ -187,21 +187,22 @@ def _read(spark: SparkSession, task: Task, folder: Path) -> DataFrame:
     a block of the file until `_number_rows` completes it.
     """
     files = task.files
-    groups: dict[tuple[bool, tuple[tuple[str, pa.DataType], ...]], list[str]] = defaultdict(list)
+    groups: dict[tuple[bool, str, tuple[tuple[str, pa.DataType], ...]], list[str]] = defaultdict(
+        list
+    )
     for number, (file, spanning) in enumerate(zip(files, task.records_span_lines, strict=True)):
         if spanning:
             link = folder / f"{number:06d}.csv"
-            write_with_line_feeds(file.path, task.source.separator, link)
+            write_with_line_feeds(file.path, file.separator, link)
         else:
             link = folder / f"{number:06d}{file.suffix}"
             link.symlink_to(file.path)
-        groups[spanning, tuple(file.columns.items())].append(str(link))
+        groups[spanning, file.separator, tuple(file.columns.items())].append(str(link))
     order = [quoted(name) for name in files[0].columns]
     frames = []
-    for (spanning, columns), paths in groups.items():
+    for (spanning, separator, columns), paths in groups.items():
         types = dict(columns)
         if files[0].format == "csv":
-            separator = task.source.separator
             frames.append(_csv(spark, paths, list(types), separator, order, spanning=spanning))
         else:
             frames.append(_parquet(spark, paths, types, order, folder))

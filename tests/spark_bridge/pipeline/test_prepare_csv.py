@@ -153,6 +153,17 @@ def test_tabs_are_the_delimiter_of_tsv(spark: Any, tmp_path: Path) -> None:
     assert tuples(stream).to_pylist() == [{"id": 0, "ts": 1, "v": "2,5"}]
 
 
+def test_a_file_is_read_as_its_own_name_says(spark: Any, tmp_path: Path) -> None:
+    """Neither the folder that it is in nor the file that a link leads to says how."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "blob").write_bytes(gzip.compress(b"ts\tv\n1\t2\n"))
+    (folder / "a.tsv.gz").symlink_to(tmp_path / "blob")
+    (folder / "b.csv").write_text("v,ts\n4,3\n")
+    stream = prepare_one(tmp_path / "out", spark, paths=[folder], fields=["v"])
+    assert tuples(stream).to_pylist() == [{"id": 0, "ts": 1, "v": 2}, {"id": 1, "ts": 3, "v": 4}]
+
+
 def test_a_row_that_cannot_be_judged_by_the_condition_is_rejected_not_dropped(
     spark: Any, tmp_path: Path
 ) -> None:
