@@ -25,7 +25,7 @@ QUICK_BYTES = 64 << 20  # below this the JVM lives too briefly for its better co
 STAGES = ("look", "start", "read", "judge", "write", "check", "done")
 """The stages that `prepare` reports of each stream, in this order; in ``start``, Spark starts."""
 
-_READING = 3
+_READING = 4
 """Version of how values are read; a stream that was read in another way is prepared anew."""
 
 DICTIONARIES = "+codes"  # not a valid name of a stream
@@ -90,7 +90,7 @@ def prepare(
     inspected = []
     for source, report in zip(sources, reports, strict=True):
         report("look")
-        inspected.append((source, inspect_files(source.paths, source.separator)))
+        inspected.append((source, inspect_files(source.paths)))
     tasks = [
         Task(
             source=source,
@@ -192,7 +192,7 @@ def _fingerprint(
 
 
 def _contents(files: list[RawFile]) -> list[list[str]]:
-    return [[file.format, file.sha256] for file in files]
+    return [[file.format, file.separator, file.sha256] for file in files]
 
 
 def _finished(task: Task, out: Path) -> PreparedStream | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import gzip
 import hashlib
 import io
 import re
@@ -24,7 +23,7 @@ import pyarrow.parquet as pq
 
 from joins.errors import DataError, suggest
 from spark_bridge.pipeline.expressions import Expression, check_expression
-from spark_bridge.pipeline.quotes import records_span_lines
+from spark_bridge.pipeline.quotes import opened, records_span_lines
 
 ROWS = "rows"
 """As an event time or an arrival: the order of the rows in the files."""
@@ -109,11 +108,6 @@ class RawSource:
             raise DataError(f"stream {self.name!r}: join field {twice[0]!r} is named twice")
 
     @property
-    def separator(self) -> str:
-        """The character between the columns of a CSV file."""
-        return "\t" if str(self.paths[0]).lower().endswith((".tsv", ".tsv.gz")) else ","
-
-    @property
     def files(self) -> str:
         """The files, for messages."""
         more = len(self.paths) - 1
@@ -121,8 +115,7 @@ class RawSource:
 
     def options(self) -> dict[str, object]:
         """Return everything but the files, as plain data: it goes into the fingerprint."""
-        options = {name: value for name, value in asdict(self).items() if name not in _NO_OPTIONS}
-        return options | {"separator": self.separator}
+        return {name: value for name, value in asdict(self).items() if name not in _NO_OPTIONS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,9 +146,14 @@ class RawFile:
     modified_ns: int
 
     @property
+    def separator(self) -> str:
+        """The character between the columns of a CSV file."""
+        return _separator(self.path)
+
+    @property
     def suffix(self) -> str:
         """The ending by which Spark recognises compression."""
-        return ".csv.gz" if self.path.name.endswith(".gz") else f".{self.format}"
+        return ".csv.gz" if self.path.name.lower().endswith(".gz") else f".{self.format}"
 
     @property
     def sha256(self) -> str:
@@ -164,13 +162,13 @@ class RawFile:
             return _digest(self.path, self.size_bytes, self.modified_ns)
 
 
-def inspect_files(paths: Iterable[str | Path], delimiter: str) -> list[RawFile]:
+def inspect_files(paths: Iterable[str | Path]) -> list[RawFile]:
     """Return every file of *paths*, folders opened, in order.
 
     Raise :exc:`DataError` for a file that is missing, unreadable, empty, damaged, or neither CSV
     nor Parquet, and for files with different columns.
     """
-    files = [_inspect(file, delimiter) for path in paths for file in _expand(Path(path))]
+    files = [_inspect(file) for path in paths for file in _expand(Path(path))]
     first = files[0]
     for other in files[1:]:
         if other.format != first.format:
@@ -226,7 +224,7 @@ def near_files(path: Path) -> str:
     return ""
 
 
-def _inspect(path: Path, delimiter: str) -> RawFile:
+def _inspect(path: Path) -> RawFile:
     if not path.is_file():
         raise DataError(f"{path} is not a file; {_ALLOWED}")
     with _readable(path):
@@ -238,9 +236,9 @@ def _inspect(path: Path, delimiter: str) -> RawFile:
             tail = raw.read()
             if size_bytes == 0:
                 raise DataError(f"{path} is empty (0 bytes); {_ALLOWED}")
-            format_, columns, rows = _describe(path, head, tail, delimiter)
+            format_, columns, rows = _describe(path, head, tail)
     return RawFile(
-        path=path.resolve(),
+        path=path.absolute(),
         format=format_,
         columns=columns,
         rows=rows,
@@ -266,7 +264,7 @@ def _digest(path: Path, size_bytes: int, modified_ns: int) -> str:
 
 
 def _describe(
-    path: Path, head: bytes, tail: bytes, delimiter: str
+    path: Path, head: bytes, tail: bytes
 ) -> tuple[str, dict[str, pa.DataType], int | None]:
     name = path.name.lower()
     if head.startswith(_MAGIC):
@@ -279,7 +277,7 @@ def _describe(
         raise DataError(f"{path} is not a Parquet file, whatever its name says; {_ALLOWED}")
     if not name.endswith(CSV_ENDINGS):
         raise DataError(f"{path} is neither CSV nor Parquet; {_ALLOWED}")
-    return "csv", {column: pa.string() for column in _header(path, delimiter)}, None
+    return "csv", {column: pa.string() for column in _header(path)}, None
 
 
 def _footer(path: Path) -> tuple[dict[str, pa.DataType], int]:
@@ -295,14 +293,14 @@ def _footer(path: Path) -> tuple[dict[str, pa.DataType], int]:
     return dict(zip(schema.names, schema.types, strict=True)), rows
 
 
-def _header(path: Path, delimiter: str) -> list[str]:
-    opened = gzip.open if path.name.endswith(".gz") else open
-    try:
-        with opened(path, "rb") as raw:
-            line = raw.readline(HEADER_BYTES_MAX)
-            following = any(text.strip() for text in islice(raw, 1000))
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is a damaged gzip file ({error}); copy it again") from error
+def _separator(path: Path) -> str:
+    return "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+
+
+def _header(path: Path) -> list[str]:
+    with opened(path) as raw:
+        line = raw.readline(HEADER_BYTES_MAX)
+        following = any(text.strip() for text in islice(raw, 1000))
     if b"\0" in line:
         raise DataError(f"{path} is not text: it has NUL bytes; {_ALLOWED}, in UTF-8")
     if b"\r" in line.rstrip(b"\r\n"):
@@ -314,7 +312,7 @@ def _header(path: Path, delimiter: str) -> list[str]:
     if not text.strip():
         raise DataError(f"{path} begins with an empty line where the header should be")
     try:
-        cells = next(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True))
+        cells = next(csv.reader(io.StringIO(text), delimiter=_separator(path), strict=True))
     except csv.Error as error:
         raise DataError(
             f"{path}, line 1: the header is not CSV ({error}); a column's name is on one line, and "
@@ -425,7 +423,7 @@ def stream_columns(source: RawSource) -> list[str]:
 
     Raise :exc:`DataError` as `inspect_files` and `lay_out` do.
     """
-    files = inspect_files(source.paths, source.separator)
+    files = inspect_files(source.paths)
     return list(lay_out(source, list(files[0].columns)).names.values())
 
 
@@ -467,9 +465,9 @@ class Task:
 
         Raise :exc:`DataError` for one with a quote that is not closed (see `quotes`).
         """
-        separator = self.source.separator
         return [
-            file.format == "csv" and records_span_lines(file.path, separator) for file in self.files
+            file.format == "csv" and records_span_lines(file.path, file.separator)
+            for file in self.files
         ]
 
     @cached_property

@@ -27,6 +27,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from joins.errors import DataError
 from spark_bridge.engines import one_line
+from spark_bridge.pipeline.quotes import write_with_line_feeds
 from spark_bridge.pipeline.source import ROWS, RawSource, Task
 from spark_bridge.pipeline.values import (
     MOMENTS,
@@ -181,21 +182,27 @@ def _read(spark: SparkSession, task: Task, folder: Path) -> DataFrame:
     """Return the rows of *task*'s files in a frame with the hidden columns FILE, ROW and TEXT.
 
     *folder* (existing, empty, absolute) receives links to the files, so that Spark sees names
-    without patterns, dots or escapes, whose digits are the file's number. In CSV, ROW counts within
+    without patterns, dots or escapes, whose digits are the file's number, and copies of CSV files
+    in which records span lines. In CSV, ROW counts within
     a block of the file until `_number_rows` completes it.
     """
     files = task.files
-    groups: dict[tuple[bool, tuple[tuple[str, pa.DataType], ...]], list[str]] = defaultdict(list)
+    groups: dict[tuple[bool, str, tuple[tuple[str, pa.DataType], ...]], list[str]] = defaultdict(
+        list
+    )
     for number, (file, spanning) in enumerate(zip(files, task.records_span_lines, strict=True)):
-        link = folder / f"{number:06d}{file.suffix}"
-        link.symlink_to(file.path)
-        groups[spanning, tuple(file.columns.items())].append(str(link))
+        if spanning:
+            link = folder / f"{number:06d}.csv"
+            write_with_line_feeds(file.path, file.separator, link)
+        else:
+            link = folder / f"{number:06d}{file.suffix}"
+            link.symlink_to(file.path)
+        groups[spanning, file.separator, tuple(file.columns.items())].append(str(link))
     order = [quoted(name) for name in files[0].columns]
     frames = []
-    for (spanning, columns), paths in groups.items():
+    for (spanning, separator, columns), paths in groups.items():
         types = dict(columns)
         if files[0].format == "csv":
-            separator = task.source.separator
             frames.append(_csv(spark, paths, list(types), separator, order, spanning=spanning))
         else:
             frames.append(_parquet(spark, paths, types, order, folder))
@@ -224,11 +231,12 @@ def _csv(
     spanning: bool,
 ) -> DataFrame:
     fields = [StructField(name, StringType()) for name in [*names, TEXT]]
+    reader = spark.read.schema(StructType(fields))
+    if spanning:  # a line break within a text is kept only where Spark need not find out which one
+        reader = reader.option("multiLine", True).option("lineSep", "\n")
     frame = (
-        spark.read.schema(StructType(fields))
-        .option("header", True)
+        reader.option("header", True)
         .option("sep", separator)
-        .option("multiLine", spanning)
         .option("escape", '"')  # quotes are doubled, as in the CSV standard
         .option("mode", "PERMISSIVE")
         .option("columnNameOfCorruptRecord", TEXT)

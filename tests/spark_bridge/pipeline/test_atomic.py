@@ -56,14 +56,6 @@ def test_a_second_run_starts_nothing(
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
 
 
-def test_options_are_those_that_earlier_streams_were_prepared_with() -> None:
-    source = RawSource(name="R", paths=["raw.tsv"], fields=["v"])
-    assert source.options() == {
-        "time": None, "time_unit": "ns", "fields": ["v"], "where": None, "key": None,
-        "rows": None, "schema": {}, "delimiter": "\t",
-    }  # fmt: skip
-
-
 def test_a_change_of_options_or_bytes_replaces_the_stream(spark: Any, tmp_path: Path) -> None:
     file, out = raw(tmp_path), tmp_path / "out"
     for changed, rows in (({}, 10), ({"rows": 7}, 7)):

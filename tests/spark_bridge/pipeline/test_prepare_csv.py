@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -102,7 +104,7 @@ def test_rows_are_numbered_per_file_across_its_blocks(spark: Any, tmp_path: Path
         rows = [[at, "oops" if bad[at] else at, "pad" * 5] for at in range(1500)]
         files.append(write_csv(tmp_path / f"{number}.csv", ["ts", "v", "pad"], rows))
         expected += [(str(files[-1].resolve()), int(at) + 1) for at in np.flatnonzero(bad)]
-    packed = tmp_path / "3.csv.gz"
+    packed = tmp_path / "3.CSV.GZ"
     packed.write_bytes(gzip.compress(b"pad,v,ts\nx,1,1\nx,oops,2\n"))
     session = spark.newSession()
     settings = {"maxPartitionBytes": "8192", "openCostInBytes": "1000"}
@@ -151,6 +153,17 @@ def test_tabs_are_the_delimiter_of_tsv(spark: Any, tmp_path: Path) -> None:
     assert tuples(stream).to_pylist() == [{"id": 0, "ts": 1, "v": "2,5"}]
 
 
+def test_a_file_is_read_as_its_own_name_says(spark: Any, tmp_path: Path) -> None:
+    """Neither the folder that it is in nor the file that a link leads to says how."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "blob").write_bytes(gzip.compress(b"ts\tv\n1\t2\n"))
+    (folder / "a.tsv.gz").symlink_to(tmp_path / "blob")
+    (folder / "b.csv").write_text("v,ts\n4,3\n")
+    stream = prepare_one(tmp_path / "out", spark, paths=[folder], fields=["v"])
+    assert tuples(stream).to_pylist() == [{"id": 0, "ts": 1, "v": 2}, {"id": 1, "ts": 3, "v": 4}]
+
+
 def test_a_row_that_cannot_be_judged_by_the_condition_is_rejected_not_dropped(
     spark: Any, tmp_path: Path
 ) -> None:
@@ -194,6 +207,22 @@ def test_a_text_with_line_breaks_is_read_whole(spark: Any, tmp_path: Path, line_
     assert rejects(stream) == {4: "row: malformed, its columns do not match the header"}
 
 
+@pytest.mark.parametrize("ends", [["\n"], ["\r\n"], ["\n", "\r\n"], ["\r\n", "\n"]])
+def test_texts_keep_their_line_breaks_however_rows_end(
+    spark: Any, tmp_path: Path, ends: list[str]
+) -> None:
+    """A CR that ends the last column's row is no part of a text, and one in quotes always is."""
+    file = tmp_path / "notes.csv"
+    rows = ["dist,note", '1,"a\r\nb"', '2,"a\nb"', " \t", '3,"a\rb"', "4,a"]
+    lines = [row + end for row, end in zip(rows, ends * len(rows), strict=False)]
+    file.write_bytes("".join(lines).encode())
+    stream = prepare_one(
+        tmp_path / "out", spark, paths=[file], time="rows", fields=["note"], codes={"note": "note"}
+    )
+    assert stream.values("note").to_pylist() == ["a\r\nb", "a\nb", "a\rb", "a"]
+    assert rejects(stream) == {}
+
+
 @pytest.mark.parametrize(
     "rows",
     ['2,2,"two\n3,3,c\n4,4,"four"\n', '2,"two\n3,3,c\n', '2,2,"two', '2,2,"two""\n3,3,c\n'],
@@ -221,3 +250,8 @@ def test_line_breaks_are_found_as_they_were_written(
         assert quotes.records_span_lines(file, ",") == any(
             set("\r\n") & set(text) for row in rows for text in row
         )
+        quotes.write_with_line_feeds(file, ",", file.with_name("copy.csv"))
+    copied = file.with_name("copy.csv").read_bytes().decode()
+    assert list(csv.reader(io.StringIO(copied, newline=""))) == [["a", "b"], *rows]
+    texts = [text for row in rows for text in row]
+    assert copied.count("\r") == sum(text.count("\r") for text in texts)

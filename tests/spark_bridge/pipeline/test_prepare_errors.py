@@ -83,6 +83,7 @@ FILES = {
     "utf-16": (written("x.csv", "ts,fare\n1,2".encode("utf-16")), "NUL bytes|not UTF-8"),
     "latin-1": (written("x.csv", "ts,préis\n1,2\n".encode("latin-1")), "is not UTF-8 text"),
     "bad gzip": (written("x.csv.gz", b"\x1f\x8b\x08\x00abc"), "damaged gzip|cannot be read"),
+    "bad deflate": (written("x.csv.gz", b"\x1f\x8b\x08" + bytes(7) + b"\x07"), "damaged gzip file"),
     "truncated": (truncated, "truncated Parquet file"),
     "damaged": (damaged_footer, "damaged Parquet file"),
 }
