@@ -76,6 +76,20 @@ def test_a_key_that_only_files_have_is_found_by_a_near_one(
         load(written(tmp_path, f"{written_as} = 'oij-w1'\n"))
 
 
+NUMBERS = [
+    "rows", "seed", "processes", "network.cores", "network.latency", "network.bandwidth",
+    "feeding.disorder", "feeding.rate_tps", "recovery.interval",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_true_is_no_number(tmp_path: Path, key: str, value: str) -> None:
+    path = written(tmp_path, f"{BASE}{key} = {value}")
+    with pytest.raises(ConfigError, match=f"mine.toml: {key} = {value.title()}: [a-z ]*"):
+        load(path)
+
+
 def test_a_list_that_is_too_short_is_refused_in_words(tmp_path: Path) -> None:
     path = written(tmp_path, 'extends = "oij-fig13"\nstudy.axis.values = []\n')
     with pytest.raises(ConfigError, match=r"axis.values = \[\]: at least 1 must be there"):
