@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import ast
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,25 @@ if TYPE_CHECKING:  # and `_find_homes` reads them: so each public name is writte
     from spark_bridge.engines import EngineUnavailable as EngineUnavailable
     from topologies.topology import Topology as Topology
     from topologies.topology import TopologyError as TopologyError
+
+
+_PACKAGES = ("actors", "joins", "netsim", "scenarios", "spark_bridge", "topologies")
+"""What joinsim imports beside itself."""
+
+
+def _check_packages() -> None:
+    """Raise :exc:`ImportError` naming a module of the caller's that is found in place of one."""
+    ours = Path(__file__).parents[1]
+    for name in _PACKAGES:
+        spec = find_spec(name)
+        if spec and spec.origin and Path(spec.origin).parent != ours / name:
+            raise ImportError(
+                f"{spec.origin} is found in place of the package {name!r} of joinsim, in {ours}: "
+                "give it another name, or another folder"
+            )
+
+
+_check_packages()
 
 
 def _find_homes() -> dict[str, str]:

@@ -39,13 +39,13 @@ from scenarios.synthetic import TIME, SyntheticStream
 from topologies import registered_names
 from topologies.actor_graph import ActorGraph
 from topologies.own_class import import_path
-from topologies.quantities import BitsPerSecond, Nanoseconds
+from topologies.quantities import NUMBER, BitsPerSecond, Nanoseconds
 from topologies.topology import SinkPlace
 
 SCALES = ("smoke", "laptop", "paper")
 MAX_SEED = 2**32 - 1
 
-Count = Annotated[int, Field(ge=1, le=2**63 - 1)]
+Count = Annotated[int, Field(ge=1, le=2**63 - 1), NUMBER]
 
 _NAME = re.compile(r"(?!\.)[\w.-]{1,100}")
 
@@ -64,8 +64,7 @@ Name = Annotated[str, AfterValidator(_name)]
 
 def _processes(value: Any) -> Any:
     """Refuse what is neither a number of processes nor ``each``, in one message."""
-    whole = value if isinstance(value, int) else int(value) if str(value).isdigit() else 0
-    if value == "each" or whole >= 1:
+    if value == "each" or (str(value).isdecimal() and int(value) >= 1):
         return value
     raise ValueError("Input should be greater than or equal to 1, or each")
 
@@ -360,7 +359,7 @@ class RunConfig(Section):
     backend: Literal["inline", "ray"] = "inline"
     clock: Literal["virtual", "live"] = "virtual"
     processes: Processes = 2
-    seed: int = Field(default=1, ge=0, le=MAX_SEED)
+    seed: Annotated[int, NUMBER] = Field(default=1, ge=0, le=MAX_SEED)
     pairs: bool = False
     silence: Nanoseconds = Field(default=60_000_000_000, ge=3_000_000_000)
     encrypt: bool = False

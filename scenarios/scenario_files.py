@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -75,16 +75,31 @@ def load(name_or_path: str, *, scale: str = "laptop") -> RunConfig:
 
 
 def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
-    """Return what a scenario's TOML file says at a scale, unchecked.
+    """Return what a scenario's TOML file says at a scale; only its sections are known to be some.
 
     A file that ``extends`` a scenario says only what it changes of it.
 
-    Raise :exc:`ConfigError` naming the scenarios there are, or what is not TOML.
+    Raise :exc:`ConfigError` naming the scenarios there are, or what is no TOML or no section.
     """
     values = dict(_read_file(name_or_path))
     values.pop(_EXTENDS, None)
-    changes = values.get("scales", {}).get(scale, {})
-    return _merge(values, changes)
+    values = _merge(values, _section_at(values, ["scales", scale], name_or_path))
+    _section_at(values, [STUDY, "words"], name_or_path)
+    return values
+
+
+def _section_at(values: Mapping[str, Any], path: Sequence[str], where: str) -> Mapping[str, Any]:
+    """Return the section that *path* leads to, empty if there is none.
+
+    Raise :exc:`ConfigError` naming *where* something else is in its place.
+    """
+    for depth, name in enumerate(path, 1):
+        values = values.get(name, {})
+        if not isinstance(values, dict):
+            key = ".".join(path[:depth])
+            needed = _NEEDED["model_type"]
+            raise ConfigError(f"{where}: {key} = {show_value(values)}: {needed}")
+    return values
 
 
 def is_study(name_or_path: str) -> bool:
@@ -114,6 +129,10 @@ def _read_toml(path: Path) -> dict[str, Any]:
         )  # Windows begins a file with a BOM
     except (UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
+    allowed = [*RunConfig.model_fields, _EXTENDS, STUDY]
+    for key in values:
+        if key not in allowed:
+            raise ConfigError(f"{path}: {key}: there is no such key; {suggest(key, allowed)}")
     values.setdefault("name", re.sub(r"[^\w.-]", "-", path.stem).lstrip("."))
     if _EXTENDS in values:
         name = values[_EXTENDS]
@@ -287,7 +306,7 @@ def _find(name: str) -> Path:
     )
 
 
-def _merge(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def _merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(values)
     for key, change_ in changes.items():
         old = merged.get(key)

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from actors.whole_files import WholeTable, writing
 from joins.hashing import mix
-from topologies.quantities import Nanoseconds
+from topologies.quantities import NUMBER, Nanoseconds
 
 _CALL = re.compile(r"\s*(\w+)\s*\(([^()]*)\)\s*")
 _MILLIONTHS = 6
@@ -72,19 +72,18 @@ def parse(text: str) -> tuple[str, list[str]]:
     if not call or len(arguments) != _ARGUMENTS.get(call[1]):
         known = ", ".join(f"{name} ({count} arguments)" for name, count in _ARGUMENTS.items())
         raise ValueError(f"{text!r} is not a distribution; there are {known}")
-    for argument in arguments:
-        if not _is_name(argument) and not abs(float(argument)) <= _MAX_NUMBER:
+    for argument in arguments[call[1] == "opposed" :]:  # whose first one names a field
+        if not _is_number(argument):
             raise ValueError(f"{text!r}: {argument} is not a number from -2^53 to 2^53")
     return call[1], arguments
 
 
-def _is_name(argument: str) -> bool:
-    """Return whether *argument* is the name of another field."""
+def _is_number(argument: str) -> bool:
+    """Return whether *argument* is a number that a distribution takes."""
     try:
-        float(argument)
+        return abs(float(argument)) <= _MAX_NUMBER
     except ValueError:
-        return True
-    return False
+        return False
 
 
 def _fraction(bits: np.ndarray) -> np.ndarray:
@@ -200,8 +199,8 @@ class SyntheticStream(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rows: Annotated[int, Field(ge=1, le=_MAX_ROWS)]
-    seed: Annotated[int, Field(ge=0, lt=_MAX_SEED)] = 1
+    rows: Annotated[int, Field(ge=1, le=_MAX_ROWS), NUMBER]
+    seed: Annotated[int, Field(ge=0, lt=_MAX_SEED), NUMBER] = 1
     fields: Annotated[dict[str, str], Field(min_length=1)]
     every: Annotated[Nanoseconds, Field(ge=1)] = 1_000_000
     start: Annotated[Nanoseconds, Field(ge=0)] = 0
@@ -236,7 +235,7 @@ class SyntheticStream(BaseModel):
         columns = {TIME: self.start + i * self.every}
         for seed, (name, text) in zip(self.seeds, self.fields.items(), strict=True):
             function, arguments = parse(text)
-            bits = mix((seed << 48) ^ i)
+            bits = mix(np.uint64(seed << 48) ^ i.astype(np.uint64))
             if function == "opposed":
                 columns[name] = self._opposed(name, arguments, columns, bits)
             elif function == "drifting":

@@ -50,6 +50,17 @@ class Extent:
         return text
 
 
+def _no_truth(value: object) -> object:
+    """Refuse true and false, which pydantic takes for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
+
+
+NUMBER = BeforeValidator(_no_truth)
+"""For ``Annotated[int, NUMBER]``: true is no number."""
+
+
 def _nanoseconds(value: object) -> object:
     """Read a time as integer nanoseconds, in the words of a query's window; pass numbers on."""
     if isinstance(value, str):
@@ -90,7 +101,7 @@ def _bits_per_second(value: object) -> object:
 
 _TIME = WithJsonSchema({"type": ["string", "integer"], "format": "duration"})
 
-Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds), _TIME]
+Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds), NUMBER, _TIME]
 """A time such as "25 ms", or whole nanoseconds; at most a day, so that the sum of many stays far
 inside virtual time, which is int64."""
 
@@ -104,6 +115,7 @@ Duration = Annotated[
 BitsPerSecond = Annotated[
     int,
     BeforeValidator(_bits_per_second),
+    NUMBER,
     WithJsonSchema({"type": ["string", "integer"], "format": "bandwidth"}),
 ]
 """A bandwidth such as "1 Mbps", or whole bits per second."""

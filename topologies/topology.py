@@ -25,6 +25,7 @@ from joins.semijoins.value_sample import TupleSample
 from netsim.cost import CostProfile, load_profile
 from netsim.network import PRESETS, full_mesh
 from topologies.actor_graph import ActorGraph
+from topologies.quantities import NUMBER
 
 STRICT = ConfigDict(extra="forbid")
 """For dataclasses of parameters: a key that means nothing is refused, not ignored."""
@@ -32,7 +33,7 @@ STRICT = ConfigDict(extra="forbid")
 SinkPlace = Literal["partitioned", "single"]
 """Where results go: they stay at the PEs that find them, or all meet in one sink."""
 
-Pes = Annotated[int, Interval(ge=1, le=10_000)]
+Pes = Annotated[int, Interval(ge=1, le=10_000), NUMBER]
 """For parameters: a number of PEs, or of machines; in a rehearsal there are few."""
 _FEW_PES = 4
 

@@ -107,6 +107,8 @@ def main(began_s: float | None = None) -> None:
     if not sys.warnoptions:  # what libraries warn of, a person at the terminal cannot mend
         warnings.simplefilter("ignore")
         os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of Ray's and Spark's processes too
+    if os.environ.get("COLUMNS") == "0":  # not known, which rich takes for a width
+        del os.environ["COLUMNS"]
     with _guarded():
         try:
             CLOCK.set(WallClock(began_s))

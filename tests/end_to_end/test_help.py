@@ -70,6 +70,14 @@ def test_the_list_fits_the_terminal(
         assert any(f" {whole} " in line for line in lines)
 
 
+def test_a_width_of_zero_is_none(joinsim: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    plain = joinsim("show", "split_join")
+    monkeypatch.setenv("COLUMNS", "0")
+    assert joinsim("show", "split_join") == plain
+    assert "no scenario" in joinsim("run", "moon").err
+
+
 def test_the_list_is_searched_by_words(joinsim: Command) -> None:
     found = joinsim("list", "oij", "skew", "--json").json
     names = [one["name"] for one in found["scenarios"]]

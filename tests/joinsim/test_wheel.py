@@ -90,3 +90,23 @@ def test_what_is_installed_works_without_the_checkout(installed: Path, tmp_path:
     assert used["profiles"] == ["default", "multicore", "shared_memory"]
     assert all(Path(path).is_relative_to(installed) for path in used["samples"])
     assert "<svg" in (tmp_path / "run.html").read_text()
+
+
+@pytest.mark.parametrize("hiding", ["actors.py", "scenarios/__init__.py"])
+def test_a_module_of_the_callers_in_place_of_a_package_is_named(
+    tmp_path: Path, hiding: str
+) -> None:
+    module = tmp_path / hiding
+    module.parent.mkdir(exist_ok=True)
+    module.touch()
+    (tmp_path / "mine.py").write_text("import joinsim")
+    said = subprocess.run(
+        [sys.executable, tmp_path / "mine.py"],
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert said.stderr.splitlines()[-1].startswith(
+        f"ImportError: {module} is found in place of the package "
+    )

@@ -68,9 +68,49 @@ def test_a_file_extends_what_there_is(tmp_path: Path, extended: str, message: st
         load(written(tmp_path, f"extends = {extended}\n"))
 
 
+@pytest.mark.parametrize(("written_as", "meant"), [("extend", "extends"), ("studdy", "study")])
+def test_a_key_that_only_files_have_is_found_by_a_near_one(
+    tmp_path: Path, written_as: str, meant: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"{written_as}: there is no such key; .*'{meant}'"):
+        load(written(tmp_path, f"{written_as} = 'oij-w1'\n"))
+
+
+NUMBERS = [
+    "rows", "seed", "processes", "network.cores", "network.latency", "network.bandwidth",
+    "feeding.disorder", "feeding.rate_tps", "recovery.interval",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_true_is_no_number(tmp_path: Path, key: str, value: str) -> None:
+    path = written(tmp_path, f"{BASE}{key} = {value}")
+    with pytest.raises(ConfigError, match=f"mine.toml: {key} = {value.title()}: [a-z ]*"):
+        load(path)
+
+
 def test_a_list_that_is_too_short_is_refused_in_words(tmp_path: Path) -> None:
     path = written(tmp_path, 'extends = "oij-fig13"\nstudy.axis.values = []\n')
     with pytest.raises(ConfigError, match=r"axis.values = \[\]: at least 1 must be there"):
+        load_study(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("scales = 3", "scales = 3"),
+        ("scales.laptop = 'rows = 1'", "scales.laptop = 'rows = 1'"),
+        ("study = [1]", r"study = \[1\]"),
+        ("scales.laptop.study = 3", "study = 3"),
+        ("study.words = 3", "study.words = 3"),
+    ],
+)
+def test_what_is_no_section_where_one_belongs_is_refused(
+    tmp_path: Path, text: str, key: str
+) -> None:
+    path = written(tmp_path, BASE + text)
+    with pytest.raises(ConfigError, match=rf"mine.toml: {key}: a section is needed, of keys and"):
         load_study(path)
 
 

@@ -40,6 +40,12 @@ def test_event_times_are_as_far_apart_as_said() -> None:
     assert said.columns()["ts"].tolist() == [501_000, 2_501_000, 4_501_000, 6_501_000]
 
 
+def test_the_greatest_seed_leaves_seeds_for_further_fields() -> None:
+    fields = {"a": "uniform(0, 99)", "b": "uniform(0, 99)"}
+    columns = SyntheticStream(rows=5, seed=2**15 - 1, fields=fields).columns()
+    assert columns["b"].tolist() == [splitmix64((2**15 << 48) ^ i) % 100 for i in range(5)]
+
+
 def test_a_longer_stream_begins_with_the_shorter_one() -> None:
     fields = {"a": "normal(0, 1)", "b": "opposed(a, 0.1)", "c": "gamma(3, 2)", "d": "zipf(1.1, 50)"}
     short, long = stream(100, **fields).columns(), stream(300, **fields).columns()
@@ -108,6 +114,8 @@ def test_the_file_is_named_after_what_is_in_it(tmp_path: Path) -> None:
         ({"a": "opposed(b, 0.1)", "b": "normal(0, 1)"}, "before it"),
         ({"a": "opposed(b, 0.1)"}, r"a = opposed\(b, 0.1\): give the name of a normal field"),
         ({"a": "uniform(0, 1)", "b": "opposed(a, 0.1)"}, "normal field"),
+        ({"a": "uniform(low, 9)"}, r"low is not a number from -2\^53 to 2\^53"),
+        ({"a": "normal(0, 1)", "b": "opposed(a, often)"}, "often is not a number"),
         ({"ts": "uniform(0, 1)"}, "cannot be called"),
     ],
 )
