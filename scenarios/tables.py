@@ -314,9 +314,10 @@ class _Unordered:
                 )
         own = table.schema.names
         named = {column: prepared_name(column) for column in own}
-        table = table.rename_columns(
-            [to if to == column else free_name(to, own) for column, to in named.items()]
-        )
+        named = {old: new if new == old else free_name(new, own) for old, new in named.items()}
+        table = table.rename_columns(named)
+        time = time and named.get(time, time)
+        arrival = arrival and named.get(arrival, arrival)
         self.name = name
         self.table = table
         self.fields = fields

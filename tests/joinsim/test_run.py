@@ -151,6 +151,18 @@ def test_a_join_field_may_have_any_name(name: str) -> None:
     assert pairs_of(run) == [(0, 0, 0), (1, 1, 2)]
 
 
+def test_a_time_or_an_arrival_may_be_called_id() -> None:
+    streams = {"T": {"id": [30, 10, 20], "x": [3, 1, 2]}}
+    query = "SELECT T.x1, T.x2 FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '2')"
+    run = js.run(query, streams, time="id")
+    assert run.streams["T"]["ts"].to_pylist() == [10, 20, 30]
+    assert run.streams["T"]["row"].to_pylist() == [1, 2, 0]
+    two = {name: {"ts": [1, 2], "k": [1, 1], "id": [5, 3]} for name in ("A", "B")}
+    between = "B.ts BETWEEN A.ts - INTERVAL '1 ns' AND A.ts + INTERVAL '1 ns'"
+    run = js.run(f"SELECT * FROM A, B WHERE A.k = B.k AND {between}", two, arrival="id")
+    assert run.verdict.exact
+
+
 def test_a_time_with_its_zone_in_words_is_refused_with_what_to_do() -> None:
     streams = shop()
     streams["orders"]["placed_at"][2] = "2026-03-01 12:00:00 Europe/Berlin"
