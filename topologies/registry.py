@@ -81,8 +81,9 @@ class Registry(Mapping[str, Topology[Any]]):
 
     def register(self, kind: type[Topology[Any]]) -> Topology[Any]:
         """Add a topology by its own name, and return it; raise as `check` does."""
-        self._topologies[kind.name] = self.check(kind())
-        return self._topologies[kind.name]
+        topology = self.check(_instance(kind))
+        self._topologies[topology.name] = topology
+        return topology
 
     def check(self, topology: Topology[Any]) -> Topology[Any]:
         """Return *topology* if it can be run.
@@ -122,13 +123,12 @@ class Registry(Mapping[str, Topology[Any]]):
         self._loaded = True
         for entry in entry_points(group=ENTRY_POINTS):
             try:
-                kind = entry.load()
+                self.register(entry.load())
             except Exception as error:
                 raise TopologyError(
                     f"entry point {entry.name} = {entry.value!r} of group {ENTRY_POINTS} cannot "
                     f"be loaded: {error}"
                 ) from error
-            self.register(kind)
 
 
 def _well_formed(topology: Topology[Any]) -> Topology[Any]:

@@ -147,9 +147,12 @@ def test_an_installed_package_registers_its_topology(monkeypatch: pytest.MonkeyP
     assert isinstance(entries(monkeypatch, f"{__name__}:MyJoin")["my_join"], MyJoin)
 
 
-def test_an_entry_point_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TopologyError, match=r"entry point mine = 'nowhere:Join' .* cannot be load"):
-        list(entries(monkeypatch, "nowhere:Join"))
+@pytest.mark.parametrize("value", ["nowhere:Join", "builtins:dict", "builtins"])
+def test_an_entry_point_that_cannot_be_loaded_is_named(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(TopologyError, match=rf"entry point mine = '{value}' .* cannot be loaded: "):
+        list(entries(monkeypatch, value))
 
 
 def test_an_unknown_name_has_the_nearest_for_a_hint() -> None:
