@@ -560,7 +560,7 @@ class Kernel:
             extra_ns = profile.steps_ns(reply.steps, reply.work)
         else:
             extra_ns = 0 if reply.work is NO_WORK else profile.work_ns(reply.work)
-        if isinstance(extra_ns, float) or extra_ns < 0:
+        if extra_ns and (extra_ns < 0 or isinstance(extra_ns, float)):
             raise ActorError(
                 f"{letter.receiver.name} charged work of {extra_ns} ns in all: the counters of "
                 "Work are integers, 0 or more"

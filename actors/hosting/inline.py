@@ -10,6 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from actors.protocol import (
+    NO_SPAN,
     Actor,
     ActorError,
     ActorSpec,
@@ -31,6 +32,9 @@ Clock = Callable[[], float]
 def _generator(name: str, seed: int) -> np.random.Generator:
     """Return an actor's generator, seeded by name: one added elsewhere moves no other's stream."""
     return np.random.default_rng([seed, crc32(name.encode())])
+
+
+_INTEGERS = (int, np.integer)
 
 
 class RecordingContext:
@@ -59,8 +63,6 @@ class RecordingContext:
         and :exc:`TypeError` for what is no payload.
         """
         receivers = self._ports.get(port) or self.peers(port)
-        if not isinstance(payload, Payload):
-            raise TypeError(f"port {port!r}: {type(payload).__name__} does not derive from Payload")
         try:
             if isinstance(to, tuple):
                 receivers = tuple(receivers[one] for one in to)
@@ -71,13 +73,18 @@ class RecordingContext:
                 f"port {port!r}: to = {to!r}; it has receivers 0 to {len(receivers) - 1}, "
                 "and takes one of these, a tuple of them, or None"
             ) from None
-        self._reply.sends.append(
-            Sent(port, receivers, payload, payload.nbytes, payload.rows, payload.span)
-        )
+        try:
+            sent = Sent(port, receivers, payload, payload.nbytes, payload.rows, payload.span)
+        except AttributeError:
+            if isinstance(payload, Payload):
+                raise
+            kind = type(payload).__name__
+            raise TypeError(f"port {port!r}: {kind} does not derive from Payload") from None
+        self._reply.sends.append(sent)
 
     def set_timer(self, at: int, name: str) -> None:
         """Record a timer; raise :exc:`TypeError` for a time or a name that is none."""
-        if not isinstance(at, int | np.integer) or at >= 2**63 or not isinstance(name, str):
+        if not _is_int64(at) or not isinstance(name, str):
             raise TypeError(
                 f"a timer at {at!r} called {name!r}: the time is nanoseconds, an int64, and the "
                 "name a text"
@@ -86,7 +93,7 @@ class RecordingContext:
 
     def charge(self, work: Work, step: Step | None = None) -> None:
         """Add *work* to the record; raise :exc:`TypeError` where it is none."""
-        if not isinstance(work, Work) or not (step is None or isinstance(step, Step)):
+        if type(work) is not Work or not (step is None or type(step) is Step):
             raise TypeError(
                 f"the work {work!r} of the step {step!r}: a Work is charged, of a Step or of None"
             )
@@ -189,15 +196,20 @@ class Cell(RecordingContext):
 def _check_sizes(sends: list[Sent]) -> None:
     """Raise :exc:`ValueError` where a payload of one's own has sizes that cannot be."""
     for sent in sends:
-        span = sent.span if isinstance(sent.span, tuple) else (sent.span,)
-        numbers = (sent.nbytes, sent.rows, *span)
-        integers = all(isinstance(one, int | np.integer) for one in numbers)
-        if not integers or len(span) != 2 or not 0 <= sent.nbytes < 2**62 or sent.rows < 0:
+        nbytes, rows, span = sent.nbytes, sent.rows, sent.span
+        if type(nbytes) is int and type(rows) is int and span is NO_SPAN and nbytes | rows >= 0:
+            continue  # as most are, and soon seen
+        sizes = (nbytes, rows, *span) if type(span) is tuple else ()
+        if len(sizes) != 4 or not all(map(_is_int64, sizes)) or min(nbytes, rows) < 0:
             raise ValueError(
-                f"{type(sent.handle).__name__} on port {sent.port!r}: nbytes = {sent.nbytes!r}, "
-                f"rows = {sent.rows!r}, span = {sent.span!r}; nbytes and rows are integers, 0 or "
-                "more, and a span is a tuple of two"
+                f"{type(sent.handle).__name__} on port {sent.port!r}: nbytes = {nbytes!r}, "
+                f"rows = {rows!r}, span = {span!r}; nbytes and rows are integers, 0 or more, and "
+                "a span is a tuple of two"
             )
+
+
+def _is_int64(number: Any) -> bool:
+    return isinstance(number, _INTEGERS) and bool(-(2**63) <= number < 2**63)
 
 
 class InlineHost:
