@@ -199,18 +199,29 @@ def require_unchanged(files: Iterable[RawFile]) -> None:
 
 def _expand(path: Path) -> list[Path]:
     if path.is_dir():
-        inside = sorted(
-            entry
-            for entry in path.iterdir()
-            if entry.name.lower().endswith(PARQUET_ENDINGS + CSV_ENDINGS)
-            and not entry.name.startswith((".", "_"))
-        )
+        inside = sorted(entry for entry in path.iterdir() if _is_data(entry))
+        for within in sorted(entry for entry in path.iterdir() if _is_shown(entry)):
+            below = within.is_dir() and next(filter(_is_data, sorted(within.rglob("*"))), None)
+            if below:
+                raise DataError(
+                    f"{path} has files in folders of its own, as {below}, which would not be read: "
+                    "the files of a stream are in one folder, or named one by one to js.prepare"
+                )
         if not inside:
             raise DataError(f"{path} is a folder without CSV or Parquet files; {_ALLOWED}")
         return inside
     if not path.exists():
         raise DataError(f"{path} does not exist{near_files(path)}")
     return [path]
+
+
+def _is_data(path: Path) -> bool:
+    return _is_shown(path) and path.name.lower().endswith(PARQUET_ENDINGS + CSV_ENDINGS)
+
+
+def _is_shown(path: Path) -> bool:
+    """Return whether a folder's entry is not hidden, as what programs note in folders is."""
+    return not path.name.startswith((".", "_"))
 
 
 def near_files(path: Path) -> str:

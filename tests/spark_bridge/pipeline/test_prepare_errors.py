@@ -48,6 +48,13 @@ def no_rows(folder: Path) -> Path:
     return write_parquet(folder / "none.parquet", {"ts": pa.array([], pa.int64())})
 
 
+def in_folders(folder: Path) -> Path:
+    """As Hive has them, beside a file that would be read alone."""
+    (folder / "day=1").mkdir()
+    good(folder / "day=1")
+    return good(folder).parent
+
+
 FILES = {
     "missing": (
         lambda folder: good(folder).with_name("god.parquet"),
@@ -58,6 +65,7 @@ FILES = {
         "does not exist: there is no folder",
     ),
     "empty folder": (lambda folder: folder, "is a folder without CSV or Parquet files"),
+    "folders of its own": (in_folders, "has files in folders of its own, as .*day=1/good.parquet"),
     "zero bytes": (written("x.csv", b""), r"is empty \(0 bytes\)"),
     "zero bytes parquet": (written("x.parquet", b""), r"is empty \(0 bytes\)"),
     "header alone": (written("x.csv", b"ts,fare\n"), "has a header but no rows"),
