@@ -85,6 +85,13 @@ FILES = {
         "one column, and ';' in its name: columns are to be separated by commas",
     ),
     "same name twice": (written("x.csv", b"ts,a,a\n1,2,3\n"), "two columns named 'a'"),
+    "name of Spark's": (written("x.csv", b"ts,_metadata\n1,2\n"), "a column named '_metadata'"),
+    "type of no Spark": (
+        lambda folder: write_parquet(
+            folder / "x.parquet", {"ts": [1], "a": pa.array([[1]], pa.list_(pa.time64("us")))}
+        ),
+        r"column 'a' is of type list<.*time64\[us\]>, and Spark cannot read time64\[us\]",
+    ),
     "unknown kind": (written("x.json", b"{}"), "is neither CSV nor Parquet; allowed are"),
     "wrong name": (written("x.parquet", b"ts,fare\n1,2\n"), "is not a Parquet file, whatever"),
     "binary": (written("x.csv", b"PK\x03\x04\0\0\0"), "is not text"),
