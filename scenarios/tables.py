@@ -608,8 +608,9 @@ def _whole_numbers(
 
 _ISO_8601 = (
     r"^\s*(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
-    r"(?:[T ](?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<part>\d{1,9}))?)?"
-    r"\s*(?:Z|UTC|(?P<sign>[+-])(?P<zone_hour>\d{1,2})(?::?(?P<zone_minute>\d{2}))?)?)?\s*$"
+    r"(?:[T ](?P<hour>\d{1,2})"
+    r"(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<part>\d{0,9})\d*)?)?"
+    r"\s*(?:Z|UTC|(?P<sign>[+-])(?P<zone_hour>\d{1,2})(?::?(?P<zone_minute>\d{2}))?)?)?)?\s*$"
 )
 _ZONE_NAME = r":\d\d(\.\d+)?\s*[A-Z][A-Za-z]+(/\w+)*\s*$"
 _LIMITS = (
