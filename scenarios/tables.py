@@ -159,6 +159,8 @@ def _read_file(given: Path, name: str) -> pa.Table:
     path = look_for(given)
     if path is None:
         raise DataError(f"stream {name!r}: {given} does not exist{near_files(given)}")
+    if not (path.is_file() or path.is_dir()):
+        raise DataError(f"stream {name!r}: {path} is a pipe or a device; pass a file of Parquet")
     if path.name.lower().endswith(CSV_ENDINGS):
         raise DataError(
             f"stream {name!r}: {path} is CSV, and Parquet is read here: pass what "

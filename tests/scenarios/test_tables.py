@@ -113,3 +113,8 @@ def test_a_column_of_several_types_is_refused_by_its_name() -> None:
     mixed = pd.DataFrame({"x": [1, "a"]})
     with pytest.raises(DataError, match=r"stream 'T': [^(]*column x[^(]*'a'"):
         as_table(mixed, "T")
+
+
+def test_a_device_is_refused_as_what_it_is() -> None:
+    with pytest.raises(DataError, match=r"stream 'T': /dev/null is a pipe or a device; pass a "):
+        as_table("/dev/null", "T")
