@@ -159,6 +159,8 @@ def _read_file(given: Path, name: str) -> pa.Table:
     path = look_for(given)
     if path is None:
         raise DataError(f"stream {name!r}: {given} does not exist{near_files(given)}")
+    if not (path.is_file() or path.is_dir()):
+        raise DataError(f"stream {name!r}: {path} is a pipe or a device; pass a file of Parquet")
     if path.name.lower().endswith(CSV_ENDINGS):
         raise DataError(
             f"stream {name!r}: {path} is CSV, and Parquet is read here: pass what "
@@ -611,8 +613,9 @@ def _whole_numbers(
 
 _ISO_8601 = (
     r"^\s*(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
-    r"(?:[T ](?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<part>\d{1,9}))?)?"
-    r"\s*(?:Z|UTC|(?P<sign>[+-])(?P<zone_hour>\d{1,2})(?::?(?P<zone_minute>\d{2}))?)?)?\s*$"
+    r"(?:[T ](?P<hour>\d{1,2})"
+    r"(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<part>\d{0,9})\d*)?)?"
+    r"\s*(?:Z|UTC|(?P<sign>[+-])(?P<zone_hour>\d{1,2})(?::?(?P<zone_minute>\d{2}))?)?)?)?\s*$"
 )
 _ZONE_NAME = r":\d\d(\.\d+)?\s*[A-Z][A-Za-z]+(/\w+)*\s*$"
 _LIMITS = (

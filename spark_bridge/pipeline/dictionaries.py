@@ -75,8 +75,10 @@ def build_dictionaries(
 
     The second result is the rows of these tasks, by stream: to find the types of CSV is a pass.
 
-    A field without text is in no dictionary. A dictionary has every text of its columns, including
-    those of rejected rows and of rows that a condition leaves out.
+    A field without text is in no dictionary. Fields that are all text by their type in Parquet
+    stay text, digits too; beside others, one of which most values are numbers has numbers. A
+    dictionary has every text of its columns, including those of rejected rows and of rows that a
+    condition leaves out.
 
     Parameters
     ----------
@@ -95,11 +97,22 @@ def build_dictionaries(
     dictionaries: dict[str, Dictionary] = {}
     typed: dict[str, Typed] = {}
     groups: dict[str, list[_Member]] = {}
+    others = {
+        name
+        for task in tasks
+        for field, name in task.source.codes.items()
+        if not _is_text_by_type(task, field)
+    }
     for number, task in enumerate(task for task in tasks if task.source.codes):
         links = folder / f"links-{number}"
         links.mkdir()
         with errors_about(f"stream {task.source.name!r} ({task.source.files})"):
-            typed[task.source.name] = typed_rows(session, task, links)
+            typed[task.source.name] = typed_rows(
+                session,
+                task,
+                links,
+                texts=[field for field, name in task.source.codes.items() if name not in others],
+            )
             for name, member in _members(task, typed[task.source.name]):
                 groups.setdefault(name, []).append(member)
     for number, (name, members) in enumerate(groups.items()):
@@ -135,6 +148,15 @@ def with_codes(frame: DataFrame, files: Mapping[str, Path]) -> DataFrame:
             .drop(_TEXT, _CODE)
         )
     return frame
+
+
+def _is_text_by_type(task: Task, field: str) -> bool:
+    """Return whether a file says that a *field* is text; CSV says nothing of its columns."""
+    file = task.files[0]
+    kind = file.columns.get(task.layout.fields.get(field, ""), pa.null())
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return file.format == "parquet" and kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def _members(task: Task, typed: Typed) -> Iterator[tuple[str, _Member]]:

@@ -38,6 +38,7 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 HEADER_BYTES_MAX = 1 << 20  # a first line longer than this is no header
 _ALLOWED = f"allowed are Parquet and CSV with a header line ({', '.join(CSV_ENDINGS)})"
 _MAGIC = b"PAR1"
+_TAKEN = r"_metadata$|__joinsim_"  # names of columns that a file cannot have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,18 +200,29 @@ def require_unchanged(files: Iterable[RawFile]) -> None:
 
 def _expand(path: Path) -> list[Path]:
     if path.is_dir():
-        inside = sorted(
-            entry
-            for entry in path.iterdir()
-            if entry.name.lower().endswith(PARQUET_ENDINGS + CSV_ENDINGS)
-            and not entry.name.startswith((".", "_"))
-        )
+        inside = sorted(entry for entry in path.iterdir() if _is_data(entry))
+        for within in sorted(entry for entry in path.iterdir() if _is_shown(entry)):
+            below = within.is_dir() and next(filter(_is_data, sorted(within.rglob("*"))), None)
+            if below:
+                raise DataError(
+                    f"{path} has files in folders of its own, as {below}, which would not be read: "
+                    "the files of a stream are in one folder, or named one by one to js.prepare"
+                )
         if not inside:
             raise DataError(f"{path} is a folder without CSV or Parquet files; {_ALLOWED}")
         return inside
     if not path.exists():
         raise DataError(f"{path} does not exist{near_files(path)}")
     return [path]
+
+
+def _is_data(path: Path) -> bool:
+    return _is_shown(path) and path.name.lower().endswith(PARQUET_ENDINGS + CSV_ENDINGS)
+
+
+def _is_shown(path: Path) -> bool:
+    """Return whether a folder's entry is not hidden, as what programs note in folders is."""
+    return not path.name.startswith((".", "_"))
 
 
 def near_files(path: Path) -> str:
@@ -290,7 +302,24 @@ def _footer(path: Path) -> tuple[dict[str, pa.DataType], int]:
     if rows == 0:
         raise DataError(f"{path} has no rows; a stream needs at least one")
     _check_names(path, schema.names)
+    for column in schema:
+        unknown = _unknown_to_spark(column.type)
+        if unknown is not None:
+            raise DataError(
+                f"{path}: column {column.name!r} is of type {column.type}, and Spark cannot read "
+                f"{unknown}; cast it or leave it out, or pass the file to js.run as it is"
+            )
     return dict(zip(schema.names, schema.types, strict=True)), rows
+
+
+def _unknown_to_spark(kind: pa.DataType, *, within: bool = False) -> pa.DataType | None:
+    """Return the type, *kind* or one *within* it, that Spark does not read; None if it reads it."""
+    if pa.types.is_float16(kind) or (pa.types.is_decimal(kind) and kind.precision > 38):
+        return kind
+    if pa.types.is_time(kind) and within:
+        return kind
+    inner = (kind.field(place).type for place in range(kind.num_fields))
+    return next(filter(None, (_unknown_to_spark(one, within=True) for one in inner)), None)
 
 
 def _separator(path: Path) -> str:
@@ -341,6 +370,12 @@ def _check_names(path: Path, names: list[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(f"{path} has two columns named {twice[0]!r}; rename one")
+    taken = next((name for name in names if re.match(_TAKEN, name, re.IGNORECASE)), None)
+    if taken:
+        raise DataError(
+            f"{path} has a column named {taken!r}, by which Spark or joinsim means something else "
+            "than a column of a file; rename it"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -136,11 +136,12 @@ def quoted(name: str) -> Column:
     return sf.col(sql_name(name))
 
 
-def typed_rows(spark: SparkSession, task: Task, folder: Path) -> Typed:
+def typed_rows(spark: SparkSession, task: Task, folder: Path, texts: Collection[str] = ()) -> Typed:
     """Read the files of *task*; a column's type is the file's own, or inferred.
 
-    A join field is text only where the source allows it codes; *folder* (existing, empty) receives
-    links to the files.
+    A join field is text only where the source allows it codes: one of *texts* by its type in the
+    file, another if most values are no numbers. *folder* (existing, empty) receives links to the
+    files.
 
     Raise :exc:`DataError` if no column can serve as event time.
     """
@@ -149,7 +150,11 @@ def typed_rows(spark: SparkSession, task: Task, folder: Path) -> Typed:
     names = list(files[0].columns)
     timed = task.expressions["time"].columns if "time" in task.expressions else frozenset()
     timed |= {source.arrival} if source.arrival in names else set()
-    joined = {column: field in source.codes for field, column in layout.fields.items()}
+    joined = {
+        column: field in source.codes
+        for field, column in layout.fields.items()
+        if field not in texts
+    }
     if files[0].format == "csv":
         used = _used(task, timed)
         blocks = _block_counts(raw, _counters(used))
@@ -392,11 +397,9 @@ def _parquet_types(
     own, names = dict(raw.dtypes), list(columns)
     moments = [name for name in names if own[name] in MOMENTS]
     time, notes = _time_column(source, names, moments)
-    texts = [name for name in joined if own[name] == "string"]
-    numbers = _mostly_numbers(raw, [name for name in texts if joined[name]])
-    wanted = {name: "double" for name in texts if name in numbers or not joined[name]}
-    if time is not None and own[time] == "string":
-        wanted[time] = "timestamp"
+    wanted = _inferred(raw, {name: joined[name] for name in joined if own[name] == "string"})
+    times = {time, source.arrival}
+    wanted |= {name: "timestamp" for name in names if name in times and own[name] == "string"}
     notes += [
         f"column {name}: times of day and durations as int64 nanoseconds"
         for name, kind in columns.items()
@@ -405,18 +408,21 @@ def _parquet_types(
     return wanted, time, notes
 
 
-def _mostly_numbers(raw: DataFrame, names: list[str]) -> list[str]:
-    """Return the text columns among *names* in which most values, or none at all, are numbers."""
-    if not names:
-        return []
-    row = raw.agg(*_counters(names)).first()
+def _inferred(raw: DataFrame, columns: Mapping[str, bool]) -> dict[str, str]:
+    """Return the types of those text *columns* that are not to be text, by most of their values.
+
+    The values of *columns* are whether they may be text: then only numbers are not.
+    """
+    if not columns:
+        return {}
+    row = raw.agg(*_counters(list(columns))).first()
     assert row is not None
-    counts = _counts(names, [row.asDict()])
-    return [
-        name
-        for name, count in counts.items()
-        if not count["filled"] or infer(count, strict=False) in ("bigint", "double")
-    ]
+    found = {}
+    for name, count in _counts(list(columns), [row.asDict()]).items():
+        kind = infer(count, strict=False)
+        if not columns[name] or not count["filled"] or kind in ("bigint", "double"):
+            found[name] = "double" if kind == "string" else kind
+    return found
 
 
 def _convert(

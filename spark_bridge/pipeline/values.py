@@ -17,6 +17,7 @@ _PLAIN_INTEGER = "^(0|-?[1-9][0-9]*)$"  # nothing is lost when such a text becom
 _NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
 _INFINITE = "^[+-]?inf(inity)?$"
 _STAMP = "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T].*)?$"
+_ZONE_AFTER_MINUTES = "^([^:]*:[0-9]{1,2}) *(UTC|[Z+-].*)$"
 _EPOCH = "timestamp'1970-01-01 00:00:00'"
 _DAY_TIME = ("interval day", "interval hour", "interval minute", "interval second")
 
@@ -127,8 +128,12 @@ def as_type(text: str, kind: str) -> str:
     value = filled(text)
     if kind in ("bigint", "boolean"):
         return f"try_cast({value} as {kind})"
-    valid = _is_number(value) if kind == "double" else f"{value} rlike '{_STAMP}'"
-    return f"if({valid}, try_cast({value} as {kind}), null)"
+    if kind == "double":
+        return f"if({_is_number(value)}, try_cast({value} as double), null)"
+    # Spark reads a zone only after seconds, ISO 8601 after minutes, too.
+    with_seconds = f"regexp_replace({value}, '{_ZONE_AFTER_MINUTES}', '$1:00$2')"
+    cast = ", ".join(f"try_cast({one} as {kind})" for one in (value, with_seconds))
+    return f"if({value} rlike '{_STAMP}', coalesce({cast}), null)"
 
 
 def text_problems(text: str, kind: str) -> list[Problem]:

@@ -39,9 +39,16 @@ def test_times_are_those_of_the_standard_library() -> None:
 
 
 def test_digits_may_be_fewer_and_go_down_to_nanoseconds() -> None:
-    values, valid = read_times(pa.array(["2024-3-1 9:05", "2024-03-01T09:05:00.000000001"]))
+    """Those below are cut, and what is left out is 0, as in CSV files."""
+    texts = [
+        "2024-3-1 9:05",
+        "2024-03-01T09:05:00.0000000019",
+        "2024-03-01 09:05:00.",
+        "2024-3-1 9",
+    ]
+    values, valid = read_times(pa.array(texts))
     assert valid.all()
-    assert values[1] - values[0] == 1
+    assert (values - values[0]).tolist() == [0, 1, 0, -300 * 10**9]
 
 
 @pytest.mark.parametrize("place", range(len(NO_TIMES)))
@@ -106,3 +113,8 @@ def test_a_column_of_several_types_is_refused_by_its_name() -> None:
     mixed = pd.DataFrame({"x": [1, "a"]})
     with pytest.raises(DataError, match=r"stream 'T': [^(]*column x[^(]*'a'"):
         as_table(mixed, "T")
+
+
+def test_a_device_is_refused_as_what_it_is() -> None:
+    with pytest.raises(DataError, match=r"stream 'T': /dev/null is a pipe or a device; pass a "):
+        as_table("/dev/null", "T")

@@ -422,6 +422,28 @@ def test_join_fields_of_other_types_become_numbers(spark: Any, tmp_path: Path) -
     assert "join field money: decimal(9,2) as float64, which keeps 15 digits" in stream.notes
 
 
+def test_texts_of_parquet_are_what_they_are_in_a_table(spark: Any, tmp_path: Path) -> None:
+    """Text that is compared with = alone is text, digits too; what is ordered may be times."""
+    table = {
+        "came": ["1970-01-01T00:00:02", "1970-01-01T00:00:01Z", "z"],
+        "zip": ["01", "1", "1.0"],
+    }
+    file = write_parquet(tmp_path / "raw.parquet", table)
+    stream = prepare_one(
+        tmp_path / "out",
+        spark,
+        paths=[file],
+        fields=["zip", "came"],
+        codes={"zip": "zip"},
+        time="rows",
+        arrival="came",
+    )
+    assert stream.values("zip").to_pylist() == ["01", "1"]
+    assert tuples(stream)["came"].to_pylist() == [2 * 10**9, 10**9]
+    assert tuples(stream)["_arrival"].to_pylist() == [2 * 10**9, 10**9]
+    assert list(rejects(stream)) == [3]
+
+
 def test_times_of_day_and_durations_are_nanoseconds(spark: Any, tmp_path: Path) -> None:
     """As of the same columns in memory; Spark knows no times of day in milliseconds at all."""
     kinds = [pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")]

@@ -153,6 +153,21 @@ def test_tabs_are_the_delimiter_of_tsv(spark: Any, tmp_path: Path) -> None:
     assert tuples(stream).to_pylist() == [{"id": 0, "ts": 1, "v": "2,5"}]
 
 
+def test_a_zone_may_follow_the_minutes(spark: Any, tmp_path: Path) -> None:
+    """As Java writes a time of no seconds; Spark reads it only after seconds."""
+    file = tmp_path / "raw.csv"
+    times = [
+        "1970-01-01T01:30+01:00",
+        "1970-01-01 00:31Z",
+        "1970-01-01 00:32 UTC",
+        "1970-01-01T00:33Q",
+    ]
+    file.write_text("\n".join(["t", *times]))
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], time="t")
+    assert [ts // 60 // 10**9 for ts in tuples(stream)["ts"].to_pylist()] == [30, 31, 32]
+    assert rejects(stream) == {4: "t: not a timestamp '1970-01-01T00:33Q'"}
+
+
 def test_a_file_is_read_as_its_own_name_says(spark: Any, tmp_path: Path) -> None:
     """Neither the folder that it is in nor the file that a link leads to says how."""
     folder = tmp_path / "folder"

@@ -48,6 +48,13 @@ def no_rows(folder: Path) -> Path:
     return write_parquet(folder / "none.parquet", {"ts": pa.array([], pa.int64())})
 
 
+def in_folders(folder: Path) -> Path:
+    """As Hive has them, beside a file that would be read alone."""
+    (folder / "day=1").mkdir()
+    good(folder / "day=1")
+    return good(folder).parent
+
+
 FILES = {
     "missing": (
         lambda folder: good(folder).with_name("god.parquet"),
@@ -58,6 +65,7 @@ FILES = {
         "does not exist: there is no folder",
     ),
     "empty folder": (lambda folder: folder, "is a folder without CSV or Parquet files"),
+    "folders of its own": (in_folders, "has files in folders of its own, as .*day=1/good.parquet"),
     "zero bytes": (written("x.csv", b""), r"is empty \(0 bytes\)"),
     "zero bytes parquet": (written("x.parquet", b""), r"is empty \(0 bytes\)"),
     "header alone": (written("x.csv", b"ts,fare\n"), "has a header but no rows"),
@@ -77,6 +85,13 @@ FILES = {
         "one column, and ';' in its name: columns are to be separated by commas",
     ),
     "same name twice": (written("x.csv", b"ts,a,a\n1,2,3\n"), "two columns named 'a'"),
+    "name of Spark's": (written("x.csv", b"ts,_metadata\n1,2\n"), "a column named '_metadata'"),
+    "type of no Spark": (
+        lambda folder: write_parquet(
+            folder / "x.parquet", {"ts": [1], "a": pa.array([[1]], pa.list_(pa.time64("us")))}
+        ),
+        r"column 'a' is of type list<.*time64\[us\]>, and Spark cannot read time64\[us\]",
+    ),
     "unknown kind": (written("x.json", b"{}"), "is neither CSV nor Parquet; allowed are"),
     "wrong name": (written("x.parquet", b"ts,fare\n1,2\n"), "is not a Parquet file, whatever"),
     "binary": (written("x.csv", b"PK\x03\x04\0\0\0"), "is not text"),
