@@ -193,7 +193,7 @@ def _complain(message: str, error: BaseException) -> None:
         lines += getattr(noted, "__notes__", ())
         noted = noted.__context__
     # Words are kept whole on a terminal; a file, or what reads a pipe, gets one line.
-    console = Console(stderr=True, soft_wrap=not sys.stderr.isatty())
+    console = Console(stderr=True, emoji=False, soft_wrap=not sys.stderr.isatty())
     # Where stderr cannot be written, which ends rich with an exit code of its own, ours says it.
     with suppress(OSError, SystemExit):
         console.print(

@@ -61,7 +61,7 @@ class Terminal(Observer):
     def __init__(self, *, quiet: bool = False, watch: bool = False) -> None:
         self._watch = watch
         self.out = console(quiet=quiet)
-        self._stderr = Console(stderr=True, highlight=False)
+        self._stderr = Console(stderr=True, emoji=False, highlight=False)
 
     def note(self, text: str) -> None:
         """Write on stderr what is being done."""
