@@ -104,9 +104,9 @@ class Terminal(Observer):
         """Show a line that is gone when it is done."""
         with Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[state]}"),
+            TextColumn("{task.fields[state]}", markup=False),
             TimeElapsedColumn(),
             console=self._stderr,
             transient=True,
