@@ -142,6 +142,11 @@ def _guarded() -> Iterator[None]:
         _complain(str(error), error)
     except KeyboardInterrupt as error:
         _complain("stopped", error)
+    except MemoryError as error:
+        what = f" ({error})" if str(error) else ""
+        _complain(
+            f"there is not enough memory{what}: take fewer tuples, or a machine with more", error
+        )
     except Exception as error:  # the last net: a person never sees a traceback
         if isinstance(error, BrokenPipeError) and _is_reader_gone():
             _end_unread()
