@@ -92,13 +92,10 @@ def diff(
     (True, False)
     """
     runs = Path(run_a), Path(run_b)
-    try:
-        row, columns = _first_difference(*(_batches(run) for run in runs))
-        first = max(0, (row or 0) - around)
-        stop = first if row is None else row + around + 1
-        rows = _window(runs[0], first, stop), _window(runs[1], first, stop)
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"a run's trace cannot be read: {error}") from None
+    row, columns = _first_difference(*(_batches(run) for run in runs))
+    first = max(0, (row or 0) - around)
+    stop = first if row is None else row + around + 1
+    rows = _window(runs[0], first, stop), _window(runs[1], first, stop)
     return Difference(
         runs=runs,
         row=row,
@@ -113,8 +110,16 @@ def _batches(run: Path) -> Iterator[pa.RecordBatch]:
     path = run / TRACE
     if not path.is_file():
         raise DataError(f"{path} is not there: name two directories that runs have written")
-    with pq.ParquetFile(path) as file:
-        yield from file.iter_batches(READ_ROWS, columns=list(COLUMNS))
+    try:
+        with pq.ParquetFile(path) as file:
+            absent = [name for name in COLUMNS if name not in file.schema_arrow.names]
+            if absent:
+                raise DataError(
+                    f"{path} is no trace that this version writes: it has no {', '.join(absent)}"
+                )
+            yield from file.iter_batches(READ_ROWS, columns=list(COLUMNS))
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{path} cannot be read: {error}") from None
 
 
 def _first_difference(

@@ -142,6 +142,11 @@ def _guarded() -> Iterator[None]:
         _complain(str(error), error)
     except KeyboardInterrupt as error:
         _complain("stopped", error)
+    except MemoryError as error:
+        what = f" ({error})" if str(error) else ""
+        _complain(
+            f"there is not enough memory{what}: take fewer tuples, or a machine with more", error
+        )
     except Exception as error:  # the last net: a person never sees a traceback
         if isinstance(error, BrokenPipeError) and _is_reader_gone():
             _end_unread()
@@ -193,7 +198,7 @@ def _complain(message: str, error: BaseException) -> None:
         lines += getattr(noted, "__notes__", ())
         noted = noted.__context__
     # Words are kept whole on a terminal; a file, or what reads a pipe, gets one line.
-    console = Console(stderr=True, soft_wrap=not sys.stderr.isatty())
+    console = Console(stderr=True, emoji=False, soft_wrap=not sys.stderr.isatty())
     # Where stderr cannot be written, which ends rich with an exit code of its own, ours says it.
     with suppress(OSError, SystemExit):
         console.print(

@@ -357,9 +357,11 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
 def replay_command(seed: int) -> str:
     """Return the command that repeats this one."""
     arguments = sys.argv[1:]
-    named = {argument.split("=")[0] for argument in arguments}
+    # After two dashes alone nothing is an option, as a query that begins with a comment.
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    named = {argument.split("=")[0] for argument in arguments[:end]}
     if not named & {"--seed", "--point"}:  # a point has a seed of its own
-        arguments = [*arguments, "--seed", str(seed)]
+        arguments[end:end] = ["--seed", str(seed)]
     return shlex.join(["joinsim", *arguments])
 
 

@@ -35,7 +35,9 @@ _WIDE = 140
 def console(*, quiet: bool) -> Console:
     """Return the console of stdout; it swallows everything when *quiet*."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _FILE_WIDTH
-    return Console(quiet=quiet, highlight=False, markup=False, soft_wrap=True, width=width)
+    return Console(
+        quiet=quiet, emoji=False, highlight=False, markup=False, soft_wrap=True, width=width
+    )
 
 
 def print_wrapped(

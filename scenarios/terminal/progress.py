@@ -61,7 +61,7 @@ class Terminal(Observer):
     def __init__(self, *, quiet: bool = False, watch: bool = False) -> None:
         self._watch = watch
         self.out = console(quiet=quiet)
-        self._stderr = Console(stderr=True, highlight=False)
+        self._stderr = Console(stderr=True, emoji=False, highlight=False)
 
     def note(self, text: str) -> None:
         """Write on stderr what is being done."""
@@ -104,9 +104,9 @@ class Terminal(Observer):
         """Show a line that is gone when it is done."""
         with Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[state]}"),
+            TextColumn("{task.fields[state]}", markup=False),
             TimeElapsedColumn(),
             console=self._stderr,
             transient=True,

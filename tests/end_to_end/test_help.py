@@ -78,6 +78,10 @@ def test_a_width_of_zero_is_none(joinsim: Command, monkeypatch: pytest.MonkeyPat
     assert "no scenario" in joinsim("run", "moon").err
 
 
+def test_a_message_has_its_colons(joinsim: Command) -> None:
+    assert joinsim("run", "x:key:.toml").err == "joinsim: there is no file x:key:.toml\n"
+
+
 def test_the_list_is_searched_by_words(joinsim: Command) -> None:
     found = joinsim("list", "oij", "skew", "--json").json
     names = [one["name"] for one in found["scenarios"]]

@@ -289,6 +289,21 @@ def test_a_fault_of_ours_is_one_message_even_where_its_traceback_cannot_be_saved
     assert said.err.splitlines()[1] == "The traceback could not be saved: No space left on device"
 
 
+def test_too_little_memory_is_one_message(
+    joinsim: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def need() -> None:
+        raise MemoryError("Unable to allocate 75 GiB")
+
+    monkeypatch.setattr("joinsim._listing.listing", need)
+    said = joinsim("list")
+    assert said.code == 3
+    assert said.err == (
+        "joinsim: there is not enough memory (Unable to allocate 75 GiB): take fewer tuples, or a "
+        "machine with more\n"
+    )
+
+
 @pytest.mark.parametrize("out", ["file", "file/below"])
 @pytest.mark.parametrize("name", ["out.svg", ""])
 def test_an_output_that_is_a_file_or_below_one_is_one_message(

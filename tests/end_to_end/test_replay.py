@@ -192,6 +192,15 @@ def test_a_query_with_times_and_orders_of_arrival(
     assert [stream.time for stream in first.config.streams] == ["epoch(t, 'ms')", None]
 
 
+def test_a_comparison_whose_query_begins_with_a_comment(joinsim: Command, prepared: Path) -> None:
+    options = ("--data", prepared, "--topologies", "split_join", "--set", "seed=3", "--json")
+    first = joinsim("compare", *options, "--", f"-- two dashes\n{QUERY}")
+    command = shlex.split(first.json["replay"])[1:]
+    assert command[-4:-1] == ["--seed", "3", "--"]
+    digests = [said.json["systems"][0]["digest"] for said in (first, joinsim(*command))]
+    assert digests[0] == digests[1]
+
+
 def test_a_comparison_of_engines(joinsim: Command, one: str) -> None:
     scenario = js.scenario(one).with_settings({"rows": 80})
     compared = scenario.compare_engines("duckdb", limit_s=60)

@@ -110,5 +110,13 @@ def test_a_directory_without_a_trace_is_named(tmp_path: Path) -> None:
         js.diff(whole, tmp_path)
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "trace.parquet").write_bytes(b"PAR1 no such thing")
-    with pytest.raises(js.JoinsimError, match="cannot be read"):
+    with pytest.raises(js.JoinsimError, match=r"trace.parquet cannot be read: "):
         js.diff(whole, tmp_path / "b")
+
+
+def test_a_file_that_is_no_trace_is_named_with_what_it_has_not(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a")
+    table = pq.read_table(folder / "trace.parquet")
+    pq.write_table(table.drop_columns(["left_ns"]), folder / "trace.parquet")
+    with pytest.raises(js.JoinsimError, match=r"a/trace.parquet is no trace .* no left_ns"):
+        js.diff(folder, run(tmp_path / "b"))

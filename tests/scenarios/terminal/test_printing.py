@@ -6,11 +6,28 @@ import pytest
 
 from scenarios.formatting import TextTable
 from scenarios.terminal.printing import console, keep_together, print_table, print_wrapped
+from scenarios.terminal.progress import Terminal
 
 
 def test_brackets_in_a_text_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     console(quiet=False).print("data[1].parquet, [memory] of the profile", style="dim")
     assert capsys.readouterr().out == "data[1].parquet, [memory] of the profile\n"
+
+
+def test_colons_in_a_text_are_no_emoji(capsys: pytest.CaptureFixture[str]) -> None:
+    console(quiet=False).print("replay: joinsim run --out 12:100:x:key:", style="dim")
+    Terminal(quiet=False).note("a:key:b")
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("replay: joinsim run --out 12:100:x:key:\n", "a:key:b\n")
+
+
+def test_brackets_in_a_label_of_a_study_are_no_markup(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal, where a line is redrawn
+    with Terminal(quiet=False).points(2) as line:
+        line.on_point(0, "with [/all], [red]")
+    assert "run 1 of 2: with [/all], [red]" in capsys.readouterr().err
 
 
 def test_a_quiet_console_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
