@@ -34,7 +34,7 @@ from scenarios.scenario_files import ConfigError, validate
 from scenarios.streams import prepare_streams
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
-from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
+from topologies import AUTO, TOPOLOGIES, Topology, TopologyError, find_topology
 from topologies.actor_graph import ActorGraph
 from topologies.assumptions import assumptions_of
 from topologies.topology import Job
@@ -43,9 +43,6 @@ Prepare = Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]]
 """Returns the streams of a query, prepared."""
 _CONNECT_S = 5.0
 """Seconds for a cluster to answer; one that takes longer is of no use to a run."""
-
-AUTO = "auto"
-"""Instead of a topology's name: the system is chosen."""
 
 SMALL_WINDOW = 2_500
 """Up to so many tuples a window is faster scanned than looked up in an index."""

@@ -10,6 +10,7 @@ register it under the entry point group ``joinsim.topologies``::
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
@@ -60,6 +61,10 @@ RESERVED = frozenset(_RUN_KEYS.split())
 """Keys of a run's configuration. A parameter of one of these names could not be set: ``--set rows``
 sets the configuration's."""
 
+
+_NAME = re.compile(r"[\w-]{1,100}", re.ASCII)
+AUTO = "auto"
+"""Instead of a topology's name: the system is chosen."""
 
 _REQUIRED = ("name", "title", "paper", "exact", "parameters_type")
 """Attributes that every topology has."""
@@ -138,6 +143,11 @@ def _well_formed(topology: Topology[Any]) -> Topology[Any]:
     if absent:
         raise TopologyError(f"{kind.__module__}.{kind.__name__} lacks {', '.join(absent)}")
     name = topology.name
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == AUTO:
+        raise TopologyError(
+            f"{kind.__module__}.{kind.__name__}: name = {name!r}: 1 to 100 letters, digits, '_' "
+            f"and '-' are allowed, but not {AUTO!r}, which leaves the choice to joinsim"
+        )
     if not is_dataclass(topology.parameters_type):
         raise TopologyError(f"{name}: parameters_type must be a dataclass")
     taken = RESERVED.intersection(field.name for field in fields(topology.parameters_type))

@@ -87,6 +87,13 @@ def test_parameters_are_a_dataclass() -> None:
         Registry().register(system)
 
 
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "auto", "two words", "x" * 101, 3])
+def test_a_name_that_is_no_name_of_a_folder_or_means_something_else_is_refused(name: Any) -> None:
+    system = type("Odd", (MyJoin,), {"name": name})
+    with pytest.raises(TopologyError, match=rf"Odd: name = {name!r}: 1 to 100 letters"):
+        find_topology(system)
+
+
 def test_a_class_is_a_topology_as_its_name_is() -> None:
     assert isinstance(find_topology(MyJoin), MyJoin)
     mine = MyJoin()
