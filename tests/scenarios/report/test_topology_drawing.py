@@ -4,12 +4,12 @@ import re
 import xml.etree.ElementTree as ET
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.results import Sink
 from joins.errors import OutputError
 from scenarios.report.topology_drawing import draw_topology
 from scenarios.report.topology_layout import (
@@ -23,7 +23,6 @@ from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES
 from topologies.actor_graph import ActorGraph
 
-ACTOR: Any = None
 """A drawing does not ask what an actor does."""
 
 
@@ -33,7 +32,7 @@ def graphs(draw: st.DrawFn, *, pes_most: int = 5) -> ActorGraph:
     counts = draw(st.lists(st.integers(1, pes_most), min_size=1, max_size=6))
     graph = ActorGraph()
     pes = [
-        [graph.add(f"op{i}", f"op{i}.{pe}", ACTOR) for pe in range(count)]
+        [graph.add(f"op{i}", f"op{i}.{pe}", Sink) for pe in range(count)]
         for i, count in enumerate(counts)
     ]
     operator = st.integers(0, len(counts) - 1)
@@ -93,7 +92,7 @@ def test_without_cycles_an_operator_stands_right_of_all_that_feed_it(
 ) -> None:
     graph = ActorGraph()
     for name in sorted(names):
-        graph.add(f"r{name}", f"a{name}", ACTOR)
+        graph.add(f"r{name}", f"a{name}", Sink)
     for a, b in sorted(wires):
         if a < b:  # in the order of a permutation: any graph without cycles
             graph.connect(f"a{names[a]}", "out", f"a{names[b]}")
@@ -156,8 +155,8 @@ def test_the_drawing_of_a_topology_names_its_pes_operators_ports_and_title(
 
 def small() -> ActorGraph:
     graph = ActorGraph()
-    graph.add("<source & co>", "a$_1$", ACTOR)
-    graph.add("sink", "b", ACTOR)
+    graph.add("<source & co>", "a$_1$", Sink)
+    graph.add("sink", "b", Sink)
     graph.connect("a$_1$", "out", "b")
     return graph
 
@@ -184,7 +183,7 @@ def test_odd_names_are_drawn_as_they_are(tmp_path: Path) -> None:
 def test_machines_are_named_where_pes_share_them(tmp_path: Path) -> None:
     graph = ActorGraph()
     for i in range(3):
-        graph.add("pe", f"pe.{i}", ACTOR, site=f"node.{i % 2}")
+        graph.add("pe", f"pe.{i}", Sink, site=f"node.{i % 2}")
     draw_topology(graph, "", tmp_path / "shared.svg")
     assert {"on node.0", "on node.1"} <= words(tmp_path / "shared.svg")
 
@@ -192,7 +191,7 @@ def test_machines_are_named_where_pes_share_them(tmp_path: Path) -> None:
 def test_operators_that_share_a_box_are_named_below_the_drawing(tmp_path: Path) -> None:
     graph = ActorGraph()
     for i in range(90):
-        graph.add("pe", f"pe.{i}", ACTOR)
+        graph.add("pe", f"pe.{i}", Sink)
     draw_topology(graph, "", tmp_path / "many.svg")
     drawn = " ".join(words(tmp_path / "many.svg"))
     assert "90 PEs" in drawn
