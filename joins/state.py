@@ -54,10 +54,10 @@ Class = TypeVar("Class", bound=type)
 
 _registered: dict[str, type] = {}
 _bare: dict[str, type] = {}
-"""Classes without a body, beside registered ones of their names.
+"""By name, classes that had no body yet when one of that name was registered already.
 
-A class of a main module, a notebook or a function travels between processes as a value: it is made
-first, and gets its body later; or none, and is dropped, where the process has that class already.
+Ray sends a class of a main module, a notebook or a function as a value. The receiving process makes
+an empty class first and fills it in later, or drops it if it has that class already.
 """
 
 
@@ -79,9 +79,10 @@ def _is_bare(cls: type) -> bool:
 
 
 def _settle(name: str) -> None:
-    """Register the last class of a *name* if it has got its body.
+    """Register the latest class of a *name* if it has been filled in since.
 
-    One with slots stays: beside it travels the class without, from which it was made.
+    A dataclass with slots stays registered: the class that it was made from, without slots, is sent
+    along with it under the same name.
     """
     if name in _bare and not _is_bare(_bare[name]):
         later = _bare.pop(name)
@@ -279,10 +280,10 @@ def _revive_dict(saved: Any, array: Callable[[np.ndarray], np.ndarray], current:
     made = {key: revive(item, array, current=now.get(key)) for key, item in pairs}
     if type(now) is dict:
         return made
-    kept = copy(now)  # a defaultdict, a Counter
-    kept.clear()
-    kept.update(made)
-    return kept
+    same = copy(now)  # a defaultdict, a Counter
+    same.clear()
+    same.update(made)
+    return same
 
 
 def _revive_record(

@@ -561,7 +561,7 @@ def _page(path: str | Path) -> Path:
 
 
 def _moment_of(directory: Path) -> tuple[int, int] | None:
-    """Return what tells the run in *directory* from a later one there; None without any."""
+    """Return by what a later run in *directory* differs from this one; None where there is none."""
     try:
         record = (directory / RUN_RECORD).stat()
     except OSError:

@@ -2,8 +2,8 @@
 
 Those of either kind answer the same probes. A structure of one's own for a window is a class
 that derives from `joins.state.Stateful` and has the methods of `joins.indexes.index.Index`, made
-from the number of its columns, one per predicate; for an epoch it is a class that
-derives from `joins.indexes.immutable.segment.ImmutableSegment`.
+from the number of its columns, one per predicate; for an epoch it is a class that derives from
+`joins.indexes.immutable.segment.ImmutableSegment`.
 """
 
 from __future__ import annotations

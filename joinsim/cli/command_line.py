@@ -164,7 +164,7 @@ def _is_reader_gone() -> bool:
     """Return whether nobody reads what is printed; other pipes, as Spark's, may have broken."""
     poll = select.poll()
     for stream in (sys.stdout, sys.stderr):
-        poll.register(stream.fileno(), 0)  # what is wrong is told unasked
+        poll.register(stream.fileno(), 0)  # errors are reported whatever is asked for
     return any(state & (select.POLLERR | select.POLLHUP) for _, state in poll.poll(0))
 
 

@@ -188,8 +188,8 @@ def _read(spark: SparkSession, task: Task, folder: Path) -> DataFrame:
 
     *folder* (existing, empty, absolute) receives links to the files, so that Spark sees names
     without patterns, dots or escapes, whose digits are the file's number, and copies of CSV files
-    in which records span lines. In CSV, ROW counts within
-    a block of the file until `_number_rows` completes it.
+    in which records span lines. In CSV, ROW counts within a block of the file until `_number_rows`
+    completes it.
     """
     files = task.files
     groups: dict[tuple[bool, str, tuple[tuple[str, pa.DataType], ...]], list[str]] = defaultdict(
