@@ -120,7 +120,8 @@ def measured(
         sizes, _BATCHES, _MATCHES, passes=passes, note=lambda _: paces.append(pace(profile))
     )
     usual_pace = median(paces)
-    return [replace(one, seconds=one.seconds / usual_pace) for one in samples], paces
+    calls = [one for one in samples if not one.is_part]
+    return [replace(one, seconds=one.seconds / usual_pace) for one in calls], paces
 
 
 def pace(profile: CostProfile) -> float:

@@ -177,7 +177,9 @@ class StructureCost:
     copied_percents: tuple[int, ...] = ()
     match_percents: tuple[int, ...] = ()
     tuple_bytes: int = 0
-    _known: dict[tuple[int, int], Percents] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[int, int], Percents] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         for name in ("sizes", "rows"):
@@ -283,7 +285,6 @@ class StructureCost:
             percents=tuple(zip(*columns, strict=True)),
             copied_percents=longer(self.copied_percents),
             match_percents=longer(self.match_percents),
-            _known={},
         )
 
     def units_at(self, size: int) -> tuple[int, ...]:

@@ -115,12 +115,14 @@ def fit_structure(
 ) -> StructureCost:
     """Return the prices nearest to what calls of one operation took, each weighing the same.
 
-    Without *calls* a call has no price beside its tuples' and its work's.
+    Without *calls* a call has no price beside its tuples' and its work's. What was measured of a
+    step by itself is for the prices of units alone.
     """
     counts = np.array(
         [_counts_of_call(sample) / (sample.call_seconds * _PS_PER_S) for sample in samples]
     )
     counts[:, 0] *= calls
+    counts[[sample.is_part for sample in samples], :2] = 0
     sizes, at_size = np.unique([one.step.size for one in samples], return_inverse=True)
     # Where a call takes all tuples there are, the size says all.
     whole = all(sample.step.rows == sample.step.size for sample in samples)

@@ -5,6 +5,8 @@ a time. `measure` times each of its steps by processor time. The data are random
 on every machine; a probe has a few matches whatever the size. A structure that has settings on
 which its work depends (the width of partitions, the length of a chain, when to merge) is measured
 in several variants, which separates what a unit of each kind of work costs from what a call costs.
+Calls of a window join do not tell its steps apart, as every tuple is both searched for and
+inserted: so a window join's steps are measured by themselves, too.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from joins.queries.conditions import COMPARISONS, Condition
 from joins.queries.parser import parse_query
 from joins.window_join.registry import INDEXES, SHARED, Making
 from joins.work import ELAPSED_NS, NO_WORK, Step, Work
-from scenarios.calibration.window_workload import WindowWorkload
+from scenarios.calibration.window_workload import WindowSteps, WindowWorkload
 from scenarios.timing import Pace, without_collections
 
 SIZES = tuple(1 << bits for bits in (6, 8, 10, 12, *range(14, 23)))
@@ -57,6 +59,9 @@ _SPACE_BITS = 40
 """Values are uniform in 0 to 2^40 - 1."""
 VARIANT_SIZES = tuple(1 << bits for bits in (10, 14, 18))
 """Sizes at which variants are measured."""
+STEPS_SIZES = tuple(1 << bits for bits in (14, 16, 18, 20))
+"""Sizes at which steps of a window join are measured by themselves: long enough calls for it."""
+_INDEXES_IN_STEPS = ("b_plus_tree", "im_tree", "pim_tree")
 _WARM_UP, _SECONDS, _ROUNDS = 2, 0.02, 3
 """Rounds that are not timed; what the others take together at least, and how many they are."""
 _PATIENCE = 8
@@ -139,6 +144,8 @@ class Sample:
         Of the structure, at its size.
     rare
         Whether these are the calls with a merge.
+    is_part
+        Whether these are steps of longer calls, which the price of a call is not for.
     calls
         How many calls.
     work, seconds
@@ -150,6 +157,7 @@ class Sample:
     matches: int
     nbytes: int
     rare: bool = False
+    is_part: bool = False
     calls: int
     work: Work
     seconds: float
@@ -265,7 +273,33 @@ def measure_all(
                     if other is None or sample.call_seconds < other.call_seconds:
                         least[sample.case] = sample
             paces_s[place] = min(paces_s[place], pace.after_work())
-    return list(least.values())
+    steps = [
+        sample
+        for index in _INDEXES_IN_STEPS
+        for size in sorted(set(sizes) & set(STEPS_SIZES))
+        for sample in steps_of_join(index, size)
+    ]
+    return [*least.values(), *steps]
+
+
+def steps_of_join(index: str, size: int) -> list[Sample]:
+    """Return what each step of a window join takes by itself, a batch at a time."""
+    steps = WindowSteps(index, size)
+    steps.run()
+    step = Step(f"ibwj_{index}.join", _USUAL_BATCH, size)
+    return [
+        Sample(
+            step=step,
+            variant=f"{name} by itself",
+            matches=MATCHES[0],
+            nbytes=0,
+            is_part=True,
+            calls=1,
+            work=steps.work[name],
+            seconds=seconds,
+        )
+        for name, seconds in steps.seconds.items()
+    ]
 
 
 def workloads() -> list[Workload]:

@@ -9,16 +9,21 @@ have are computed from sorted columns by numpy, which shares no code with the in
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from math import gamma, pi, sqrt
-from typing import Literal
+from statistics import median
+from typing import Any, Literal
 
 import numpy as np
 
 from actors.hosting.inline import Clock
 from joins.codes import encode
 from joins.hashing import mix
+from joins.indexes.b_plus.b_plus_tree import BPlusTree
+from joins.indexes.index import make_ranges
+from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, PimTree
 from joins.matches import ProbeResult
 from joins.window_join.rows import KernelRows, make_rows
 from joins.window_join.window_join import WindowJoin
@@ -36,6 +41,15 @@ _WHOLE = 100
 _TUPLES = 400_000
 _PERIODS = {"pim_tree": 1.0, "im_tree": 1.0, "b_chain": 2.0, "ib_chain": 2.0, "bw_tree": 0.25}
 """Tuples, in windows, after which both sides have merged, archived or rebuilt once."""
+_STEPS_ROWS = 4_096
+_WINDOWS_BEFORE, _WINDOWS_TIMED = 3, 5
+"""Windows of tuples that are inserted before steps are timed, as memory is new until the third has
+been merged; and those after them. A step takes the median of these: a window may take some
+milliseconds, in which a machine that others use too may be busy."""
+_MERGE_RATIO = 0.5
+"""That of the paper's single thread, as in the other studies."""
+_DEPTHS = {"im_tree": 0, "pim_tree": INSERTION_DEPTH}
+"""Insertion depth of each forest; an IM-Tree is a PIM-Tree of depth 0."""
 _SCANNED = 1e9
 """Most pairs that a nested loop compares while it is timed."""
 
@@ -153,6 +167,108 @@ class WindowWorkload:
             end - begin,
             self_join=self.self_join,
         )
+
+
+@dataclass
+class _Measured:
+    """Counted work and processor time of each step while one window of tuples was replaced.
+
+    *merged* are the entries of the tree at each merge.
+    """
+
+    work: dict[str, Work] = field(default_factory=lambda: defaultdict(lambda: NO_WORK))
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    merged: list[int] = field(default_factory=list)
+
+
+class WindowSteps:
+    """Slides a window over an index, a batch at a time, and measures each step of a join.
+
+    The steps are ``insert``, ``search``, ``search and scan``, and ``delete`` or ``merge``.
+    """
+
+    def __init__(self, index: str, window: int) -> None:
+        self._window = window
+        self._windows: list[_Measured] = []
+        self._index: Any = (
+            BPlusTree()
+            if index == "b_plus_tree"
+            else PimTree(merge_ratio=_MERGE_RATIO, insertion_depth=_DEPTHS[index])
+        )
+
+    @property
+    def work(self) -> dict[str, Work]:
+        """What each step counted while a window was replaced."""
+        return self._timed[0].work
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Processor time of each step while a window was replaced."""
+        return {step: median(one.seconds[step] for one in self._timed) for step in self.work}
+
+    @property
+    def merged(self) -> list[int]:
+        """The entries of the tree at each merge while a window was replaced."""
+        return self._timed[0].merged
+
+    @property
+    def _timed(self) -> list[_Measured]:
+        return self._windows[-_WINDOWS_TIMED:]
+
+    def run(self) -> bool:
+        """Replace the window repeatedly, and return whether its last matches are right."""
+        window, index = self._window, self._index
+        workload = WindowWorkload(windows=(window, window))
+        keys = workload.keys(0, (_WINDOWS_BEFORE + _WINDOWS_TIMED) * window)
+        band = int(workload.band)
+        self._insert(keys[:window], np.arange(window))
+        if not isinstance(index, BPlusTree):
+            index.maintain(0)
+        batch = min(_STEPS_ROWS, int(_MERGE_RATIO * window))  # merges are due between them
+        for begin in range(window, len(keys), batch):
+            if begin % window == 0:
+                self._windows.append(_Measured())
+            positions, new = np.arange(begin, begin + batch), keys[begin : begin + batch]
+            self._measure("insert", self._insert, new, positions)
+            self._slide(keys, positions - window)
+            nothing = np.zeros(batch, np.int64)
+            self._measure("search", self._probe, new, new, nothing)
+            result = self._measure("search and scan", self._probe, new - band, new + band)
+        stored = np.sort(keys[-window:])
+        right = np.searchsorted(stored, new + band, "right") - np.searchsorted(stored, new - band)
+        return np.array_equal(result.count, right)
+
+    def _insert(self, keys: np.ndarray, positions: np.ndarray) -> Work:
+        if isinstance(self._index, BPlusTree):
+            return self._index.insert(keys, positions)
+        work: Work = self._index.insert([keys], positions)
+        return work
+
+    def _probe(
+        self, low: np.ndarray, high: np.ndarray, window: np.ndarray | None = None
+    ) -> ProbeResult:
+        """Probe with windows that begin and end at *window*, so that nothing is in them, or all."""
+        ranges = make_ranges([low], [high], start=window, stop=window)
+        result: ProbeResult = self._index.probe(ranges)
+        return result
+
+    def _slide(self, keys: np.ndarray, expired: np.ndarray) -> None:
+        """Delete the tuples at positions *expired*: at once, or with the next merge."""
+        index = self._index
+        if isinstance(index, BPlusTree):
+            self._measure("delete", index.delete, keys[expired], expired)
+            return
+        index.expire(int(expired[-1]) + 1)
+        if index.active_entries(0) >= index.merge_limit(self._window):
+            self._windows[-1].merged.append(index.entries(0))
+            self._measure("merge", index.maintain, 0)
+
+    def _measure(self, step: str, function: Callable[..., Work | ProbeResult], *args: Any) -> Any:
+        measured, started = self._windows[-1], time.thread_time()
+        result = function(*args)
+        measured.seconds[step] += time.thread_time() - started
+        measured.work[step] += result.work if isinstance(result, ProbeResult) else result
+        return result
 
 
 def band_join(

@@ -6,25 +6,18 @@
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 from joins.codes import encode
-from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.index import make_ranges
-from joins.indexes.pim_tree.pim_tree import INSERTION_DEPTH, SHARED_MERGE_RATIO, PimTree
+from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, PimTree
 from joins.matches import ProbeResult
 from joins.window_join.registry import Making
 from joins.window_join.rows import KernelRows
-from joins.work import ENTRY_BYTES, NO_WORK, Work
+from joins.work import ENTRY_BYTES, Work
 from netsim.cost import CostProfile
-from scenarios.calibration.window_workload import WindowWorkload
+from scenarios.calibration.window_workload import WindowSteps, WindowWorkload
 from scenarios.surveys.speed_surveys import BEFORE, DRIFTING, drifting_keys
 from scenarios.surveys.survey import (
     IndexStepsSurvey,
@@ -34,30 +27,19 @@ from scenarios.surveys.survey import (
 )
 
 _LEAST_BITS = 6
-_BATCH = 4096
-_WINDOWS_BEFORE, _WINDOWS_TIMED = 3, 5
-"""Windows of tuples that are inserted before steps are timed, as memory is new until the third has
-been merged; and those after them. A step takes the median of these: a window may take some
-milliseconds, in which a machine that others use too may be busy."""
-_MERGE_RATIO = 0.5
-"""That of the paper's single thread, as in the other studies."""
 _IDLE = 0.1
 """Share of the mean number of inserts below which a subindex is idle."""
 _KEY_BYTES = 8
-_DEPTHS = {"im_tree": 0, "pim_tree": INSERTION_DEPTH}
-"""Insertion depth of each forest; an IM-Tree is a PIM-Tree of depth 0."""
 
 
 def take_index_steps(survey: IndexStepsSurvey, seed: int, profile: CostProfile) -> Surveyed:
     """Take the steps, and compare the last tuples' matches with those of a sorted window."""
-    _Steps(survey.index, 1 << _LEAST_BITS).run()  # the first ones compile
+    WindowSteps(survey.index, 1 << _LEAST_BITS).run()  # the first ones compile
     join, window = f"ibwj_{survey.index}.join", 1 << survey.window_bits
-    steps = _Steps(survey.index, window)
-    exact = steps.run()
-    timed = steps.windows[-_WINDOWS_TIMED:]
-    counted, merged = timed[0].work, timed[0].merged
-    counted_ns = {step: profile.part_ns(join, window, work) for step, work in counted.items()}
-    processor_ns = {step: median(one.seconds[step] for one in timed) * 1e9 for step in counted}
+    steps = WindowSteps(survey.index, window)
+    exact, merged = steps.run(), steps.merged
+    counted_ns = {step: profile.part_ns(join, window, work) for step, work in steps.work.items()}
+    processor_ns = {step: seconds * 1e9 for step, seconds in steps.seconds.items()}
     record: dict[str, Any] = {"merges": {}}
     for kind, spent_ns in (("counted", counted_ns), ("processor", processor_ns)):
         each_ns = _per_tuple(spent_ns, window)
@@ -79,99 +61,6 @@ def _per_tuple(spent_ns: dict[str, float], tuples: int) -> dict[str, float]:
     steps = {step: spent_ns.get(step, 0.0) for step in ("insert", "delete", "search", "merge")}
     whole = steps | {"scan": scan_ns, "total": sum(steps.values()) + scan_ns}
     return {step: ns / tuples for step, ns in whole.items()}
-
-
-@dataclass
-class _Measured:
-    """What the steps of one window's tuples took.
-
-    Attributes
-    ----------
-    work, seconds
-        Counted work and processor time, by step.
-    merged
-        Entries of the tree at each merge.
-    """
-
-    work: dict[str, Work] = field(default_factory=lambda: defaultdict(lambda: NO_WORK))
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    merged: list[int] = field(default_factory=list)
-
-
-class _Steps:
-    """Slides a window over an index, a batch at a time, and measures each step.
-
-    Attributes
-    ----------
-    windows
-        What was measured while the window was replaced, each time.
-    """
-
-    def __init__(self, index: str, window: int) -> None:
-        self._window = window
-        self.windows: list[_Measured] = []
-        self._index: Any = (
-            BPlusTree()
-            if index == "b_plus_tree"
-            else PimTree(merge_ratio=_MERGE_RATIO, insertion_depth=_DEPTHS[index])
-        )
-
-    def run(self) -> bool:
-        """Replace the window repeatedly, and return whether its last matches are right."""
-        window, index = self._window, self._index
-        workload = WindowWorkload(windows=(window, window))
-        keys = workload.keys(0, (_WINDOWS_BEFORE + _WINDOWS_TIMED) * window)
-        band = int(workload.band)
-        self._insert(keys[:window], np.arange(window))
-        if not isinstance(index, BPlusTree):
-            index.maintain(0)
-        batch = min(_BATCH, int(_MERGE_RATIO * window))  # from now on merges are due between them
-        for begin in range(window, len(keys), batch):
-            if begin % window == 0:
-                self.windows.append(_Measured())
-            positions, new = np.arange(begin, begin + batch), keys[begin : begin + batch]
-            self._measure("insert", self._insert, new, positions)
-            self._slide(keys, positions - window)
-            nothing = np.zeros(batch, np.int64)
-            self._measure("search", self._probe, new, new, nothing)
-            result = self._measure("search and scan", self._probe, new - band, new + band)
-        stored = np.sort(keys[-window:])
-        right = np.searchsorted(stored, new + band, "right") - np.searchsorted(stored, new - band)
-        return np.array_equal(result.count, right)
-
-    def _insert(self, keys: np.ndarray, positions: np.ndarray) -> Work:
-        if isinstance(self._index, BPlusTree):
-            return self._index.insert(keys, positions)
-        work: Work = self._index.insert([keys], positions)
-        return work
-
-    def _probe(
-        self, low: np.ndarray, high: np.ndarray, window: np.ndarray | None = None
-    ) -> ProbeResult:
-        """Probe with windows that begin and end at *window*, so that nothing is in them, or all."""
-        ranges = make_ranges([low], [high], start=window, stop=window)
-        result: ProbeResult = self._index.probe(ranges)
-        return result
-
-    def _slide(self, keys: np.ndarray, expired: np.ndarray) -> None:
-        """Delete the tuples at positions *expired*: at once, or with the next merge."""
-        index = self._index
-        if isinstance(index, BPlusTree):
-            self._measure("delete", index.delete, keys[expired], expired)
-            return
-        index.expire(int(expired[-1]) + 1)
-        if index.active_entries(0) >= index.merge_limit(self._window):
-            self.windows[-1].merged.append(index.entries(0))
-            self._measure("merge", index.maintain, 0)
-
-    def _measure(
-        self, step: str, function: Callable[..., Work | ProbeResult], *args: Any, **options: Any
-    ) -> Any:
-        measured, started = self.windows[-1], time.thread_time()
-        result = function(*args, **options)
-        measured.seconds[step] += time.thread_time() - started
-        measured.work[step] += result.work if isinstance(result, ProbeResult) else result
-        return result
 
 
 def take_insert_spread(survey: InsertSpreadSurvey, seed: int, profile: CostProfile) -> Surveyed:

@@ -24,6 +24,7 @@ from scenarios.calibration.structure_work import (
     Sample,
     Workload,
     measure,
+    steps_of_join,
     workloads,
 )
 
@@ -173,6 +174,43 @@ def test_parts_of_a_call_cost_what_tuples_of_the_longest_calls_do() -> None:
     long = [s for s in found if s.step.rows == TRUE.rows[-1]]
     parts = [replace(s, step=s.step._replace(name="interval_join.shared")) for s in long]
     assert off_by(parts, costs) == pytest.approx(1, abs=0.1)
+
+
+def test_steps_by_themselves_tell_prices_apart_that_whole_calls_do_not() -> None:
+    """Each tuple of a join is searched for and inserted: as many comparisons as moves, always."""
+    cost = replace(TRUE, percents=((100,) * 3,) * 3, match_percents=(100,) * 3)
+
+    def step_of(size: int, rows: int, *, comparisons: int, moves: int) -> Sample:
+        work = Work(comparisons=rows * comparisons, moves=rows * moves)
+        step = Step("ibwj_pim_tree.join", rows, size)
+        return sample_of(step, work, cost.work_ps(step, work) / 1e12, calls=1)
+
+    joins = [step_of(n, rows, comparisons=16, moves=16) for n in cost.sizes for rows in cost.rows]
+    searches = [step_of(n, 1024, comparisons=16, moves=0) for n in cost.sizes]
+    inserts = [step_of(n, 1024, comparisons=0, moves=16) for n in cost.sizes]
+    receiving_s = (cost.call_ps + 1024 * cost.row_ps) / 1e12
+    parts = [
+        replace(part, is_part=True, seconds=part.seconds - receiving_s)
+        for part in searches + inserts
+    ]
+    found = fit_structure(joins + parts, BASE_PS)
+    assert off_by(joins, {"ibwj_pim_tree.join": found}) == pytest.approx(1, abs=0.1)
+    assert found.unit_ps[0] / found.unit_ps[2] == pytest.approx(0.7, abs=0.1)
+    alone = fit_structure(joins, BASE_PS)
+    assert alone.unit_ps[0] / alone.unit_ps[2] != pytest.approx(0.7, abs=0.3)
+
+
+def test_steps_of_a_window_join_are_parts_of_its_calls() -> None:
+    steps = {one.variant: one for one in steps_of_join("pim_tree", 1 << 10)}
+    assert set(steps) == {
+        f"{step} by itself" for step in ("insert", "search", "search and scan", "merge")
+    }
+    for one in steps.values():
+        assert one.is_part
+        assert one.step == ("ibwj_pim_tree.join", 1024, 1 << 10)
+        assert one.seconds > 0
+    assert steps["insert by itself"].work.inserts == 1 << 10
+    assert steps["search by itself"].work.inserts == 0
 
 
 def test_where_a_call_takes_all_tuples_the_size_says_all() -> None:
