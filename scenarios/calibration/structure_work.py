@@ -469,7 +469,7 @@ def _filled_subwindow(name: str, size: int, width: int = _WIDTH) -> Subwindow:
     subwindow = Subwindow(shape, name, first=0)  # type: ignore[arg-type]
     step = min(size, _FILL_ROWS)
     for first in range(0, size, step):
-        _insert_sorted(subwindow, first, step)
+        subwindow.insert(*_sorted(first, step))
     return subwindow
 
 
@@ -489,7 +489,7 @@ def _subwindow(name: str, width: int = _WIDTH) -> Workload:
             reach = (1 << _SPACE_BITS) * matches // (4 * size)
             ranges = make_ranges([x - reach], [x + reach])
             todo: list[Operation] = [
-                ("insert", batch, partial(_insert_sorted, subwindow, first, batch)),
+                ("insert", batch, partial(subwindow.insert, *_sorted(first, batch))),
                 ("probe", batch, partial(probe_subwindows, [subwindow], ranges)),
             ]
             if name == "bi_sort":
@@ -516,16 +516,17 @@ def _sealing_bi_sort(size: int) -> Filled:
         nonlocal subwindow
         if len(subwindow) + size // _WIDTH > 2 * size:
             subwindow = filled()
-        _insert_sorted(subwindow, len(subwindow), size // _WIDTH)
+        subwindow.insert(*_sorted(len(subwindow), size // _WIDTH))
         return [("seal", size, subwindow.seal)]
 
     return Filled(rounds, subwindow.nbytes // 2)
 
 
-def _insert_sorted(subwindow: Subwindow, first: int, count: int) -> Work:
+def _sorted(first: int, count: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the values of a batch and its positions as a manager sorts them for its workers."""
     values = _column(0, first, count)
     order = np.argsort(values)
-    return subwindow.insert([values[order]], first + order)
+    return [values[order]], first + order
 
 
 def _window_join(name: str, making: Making, variant: str = "") -> Workload:

@@ -249,6 +249,17 @@ def test_every_structure_works_at_any_size_and_batch(
             assert one.seconds > 0
 
 
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_what_is_inserted_into_subwindows_has_been_sorted(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manager sorts, and is charged for it: workers' insertions do not include that."""
+    workload = next(one for one in workloads() if one.structure == name)
+    todo = workload.fill(1024).rounds(1024, 2)
+    monkeypatch.setattr(structure_work, "np", None)  # neither drawn nor sorted in the clock
+    assert [name for name, _, function in todo if function()][:2] == ["insert", "probe"]
+
+
 def test_subwindows_are_measured_in_large_batches_that_are_no_larger_than_they_are() -> None:
     cases = {
         workload.structure: {
