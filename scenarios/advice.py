@@ -40,7 +40,7 @@ from scenarios.machine import versions
 from scenarios.many_runs import share
 from scenarios.measures import look_up
 from scenarios.plan import Prepare, bound_query, make_plan
-from scenarios.run_directory import Recorded
+from scenarios.run_directory import WrittenResult
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.judging import Estimate
 from scenarios.synthetic import TIME
@@ -99,7 +99,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Advice(Recorded):
+class Advice(WrittenResult):
     """The candidates ranked, the best first, and why.
 
     Attributes

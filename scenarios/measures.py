@@ -331,7 +331,7 @@ def merge_times_ms(trace: pa.Table, roles: Mapping[str, str]) -> np.ndarray:
     return np.array([ended[merge] - begun[merge] for merge in sorted(begun)]) / 1e6
 
 
-PARTS = 20
+PACE_PARTS = 20
 """Of the arrivals, of equal length."""
 
 
@@ -370,9 +370,9 @@ class Pace:
 
         None where a part took no time.
         """
-        ends = self.done_ns(np.linspace(0, tuples, PARTS + 1))
+        ends = self.done_ns(np.linspace(0, tuples, PACE_PARTS + 1))
         return {
-            str(part + 1): tuples / PARTS / took_ns * NS_PER_S if took_ns else None
+            str(part + 1): tuples / PACE_PARTS / took_ns * NS_PER_S if took_ns else None
             for part, took_ns in enumerate(np.diff(ends).tolist())
         }
 
@@ -381,8 +381,8 @@ class Pace:
 
         None where there is none.
         """
-        length = tuples / PARTS
-        within = range(ceil(first / length), min(PARTS, int(stop / length))) if tuples else ()
+        length = tuples / PACE_PARTS
+        within = range(ceil(first / length), min(PACE_PARTS, int(stop / length))) if tuples else ()
         paces = self.over_parts(tuples)
         return max((tps for part in within if (tps := paces[str(part + 1)])), default=None)
 
