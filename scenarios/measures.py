@@ -60,7 +60,6 @@ import pyarrow.parquet as pq
 from actors.result_files import summary_path
 from actors.source import NS_PER_S
 from netsim.network import link_between
-from scenarios.config import build_network
 from scenarios.report.run_analysis import split_by_stream, sum_by_name
 from scenarios.report.run_summary import summary
 from scenarios.run import Report
@@ -102,8 +101,7 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     busy_s, rows = _busy_seconds(about, roles), sum_by_name(about["receiver"], about["rows"])
     received = sum_by_name(trace["receiver"], trace["rows"])
     merges_ms = merge_times_ms(trace, roles)
-    network = build_network(config.network, graph.placement.values())
-    (execution,) = measured_costs(report.directory / TRACE, graph, network, operators)
+    (execution,) = measured_costs(report.directory / TRACE, graph, report.plan.network, operators)
     pace = Pace(trace, roles)
     over_parts = pace.over_parts(tuples)
     whole = summary(report)

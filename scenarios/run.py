@@ -33,7 +33,7 @@ from netsim.kernel import Kernel
 from netsim.outcome import Outcome, Recovered
 from netsim.recovering_kernel import RecoveringFaultyKernel
 from netsim.trace import Trace, pack_row, trace_names
-from scenarios.config import RecoveryConfig, build_network
+from scenarios.config import RecoveryConfig
 from scenarios.line import NO_LINE, Line
 from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
@@ -107,7 +107,6 @@ def simulate(
     config, clock = plan.config, clock or WallClock()
     graph = plan.graph(pairs=pairs)
     wiring = graph.wiring
-    sites = dict.fromkeys(graph.placement.values())
     profiles = operator_profiles(config.profile, plan.topology.name)
     with (
         Trace(trace_names(wiring), directory and directory / TRACE, line.on_rows) as trace,
@@ -117,7 +116,7 @@ def simulate(
         kernel = _kernel(plan, graph, collect)(
             wiring=wiring,
             placement=graph.placement,
-            network=build_network(config.network, sites),
+            network=plan.network,
             profile=plan.profile,
             host=host,
             seed=config.seed,

@@ -27,7 +27,6 @@ from actors.source import NS_PER_S, Feeding
 from joins.queries.query import JoinQuery
 from joins.semijoins.value_sample import TupleSample
 from netsim.outcome import Outcome, Recovered
-from scenarios.config import build_network
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
@@ -81,15 +80,13 @@ def judge(
 
     path = directory / TRACE
     require_files(plan, directory)
-    graph, network = plan.graph(), None
-    if plan.config.clock == "virtual":
-        network = build_network(plan.config.network, dict.fromkeys(graph.placement.values()))
+    graph = plan.graph()
     latencies = LatencyCheck(plan)
     trace = ReadTrace(
         path,
         wiring=graph.wiring,
         placement=graph.placement,
-        network=network,
+        network=plan.network if plan.config.clock == "virtual" else None,
         widest=prod(max(1.0, f.factor) for f in plan.config.faults if f.kind == "bandwidth"),
         watch=latencies.add_rows,
     )
