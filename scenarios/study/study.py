@@ -20,7 +20,7 @@ from scenarios.machine import describe_machine
 from scenarios.plan import make_parameters, topology_of
 from scenarios.report.run_summary import WORDS
 from scenarios.scenario_files import STUDY, ConfigError
-from scenarios.study.section import Axis, Panel, StudySection, Variant
+from scenarios.study.section import Axis, Panel, StudySection
 from scenarios.surveys.survey import Kind
 from topologies.assumptions import ASSUMPTIONS, Assumption, assumptions_of
 
@@ -296,7 +296,8 @@ def build_study(
                 if variant.only and place not in variant.only:
                     numbers.append(())
                     continue
-                first = _configure(base, panel, variant, axis, place)
+                settings = panel.set | variant.set | variant.settings(axis, place)
+                first = scenario_files.change(base, settings)
                 label = ", ".join(part for part in (panel.name, name, x) if part)
                 _check_measure(base.name, first, measures[-1])
                 kind = kind_of(first, measures[-1])
@@ -380,13 +381,6 @@ def reseed(config: RunConfig, repetition: int) -> RunConfig:
             seed = stream.synthetic.seed + repetition * _STREAM_SEEDS
             settings[f"streams.{place}.synthetic.seed"] = seed
     return scenario_files.change(config, settings)
-
-
-def _configure(
-    base: RunConfig, panel: Panel, variant: Variant, axis: Axis, place: int
-) -> RunConfig:
-    settings = {**panel.set, **variant.set, **variant.settings(axis, place)}
-    return scenario_files.change(base, settings)
 
 
 def kernel_clock(measures: Iterable[str]) -> Clock:
