@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from actors.feed import ARRIVAL, PLACE
-from joins.batch import Schema
 from joins.errors import suggest
 from joins.oracle.match import clear_unsatisfied
 from joins.queries.conditions import Field
@@ -607,13 +605,9 @@ def with_hot_key(query: JoinQuery, stream: PreparedStream, place: int) -> Prepar
     values = table[key].to_numpy().copy()
     hot = np.random.default_rng(_SEED).random(len(values)) < _HOT_SHARE
     values[hot] = 0  # in all streams one and the same
-    columns = {name: table[name] for name in table.column_names} | {key: values}
+    table = table.set_column(table.schema.get_field_index(key), key, pa.array(values))
     if isinstance(stream, TableStream):
-        return replace(stream, table=pa.table(columns))
-    known: dict[str, Any] = {one: getattr(stream, one) for one in stream.__dataclass_fields__}
-    fields = {name: stream.schema.fields[name] for name in stream.schema.fields}
-    schema = Schema(stream=stream.name, fields=fields)
-    kept = {name: columns[name] for name in (TIME, ARRIVAL, PLACE, *fields) if name in columns}
-    known |= {"path": IN_MEMORY, "schema": schema}
-    changed = pa.table(kept)
-    return TableStream(**known, table=changed, source=changed, order=np.arange(len(values)))
+        return replace(stream, table=table)
+    table = table.drop_columns("id")  # tuples are numbered as they are read
+    known = vars(stream) | {"path": IN_MEMORY}
+    return TableStream(**known, table=table, source=table, order=np.arange(len(values)))
