@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import NonNegativeInt, PositiveInt
 
 from scenarios.config import MAX_SEED
+from scenarios.observer import SILENT, Observer
 from scenarios.run_directory import RUNS
 from scenarios.scenario_files import ConfigError
-from scenarios.terminal import SILENT, Observer
 from scenarios.worlds import fuzzing
 from scenarios.worlds.fuzzing import Fuzzed, WorldTrial, try_world
 from scenarios.worlds.world import Recording, read_recording

@@ -32,7 +32,7 @@ from joins.state import array_bytes
 from joinsim._arguments import check_arguments
 from netsim.outcome import Outcome
 from scenarios.config import RunConfig
-from scenarios.line import NO_LINE, Line
+from scenarios.observer import NO_LINE, Line
 from scenarios.plan import make_parameters
 from scenarios.run import execute, simulate
 from scenarios.run_directory import read_results

@@ -34,7 +34,7 @@ from netsim.outcome import Outcome, Recovered
 from netsim.recovering_kernel import RecoveringFaultyKernel
 from netsim.trace import Trace, pack_row, trace_names
 from scenarios.config import RecoveryConfig
-from scenarios.line import NO_LINE, Line
+from scenarios.observer import NO_LINE, Line
 from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
 from scenarios.result_readers import LatencyHistogram

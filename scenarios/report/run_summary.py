@@ -48,8 +48,6 @@ from scenarios.verdict.judge import Approximated
 from spark_bridge.prepared import PreparedStream
 
 _PERCENTILES = (50, 75, 95, 99)
-WORDS = ("scenario", "topology", "query", "streams", "backend", "clock", "digest")
-"""Keys of `summary` that have no number, and none within them."""
 _VERDICT = (
     "exact", "expected", "produced", "missing", "duplicate", "spurious", "expired", "wrong",
     "invented", "late", "unknown",

@@ -18,7 +18,6 @@ from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine import describe_machine
 from scenarios.plan import make_parameters, topology_of
-from scenarios.report.run_summary import WORDS
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.section import Axis, Panel, StudySection
 from scenarios.surveys.survey import Kind
@@ -56,6 +55,9 @@ _ESTIMATES = ("capacity_tps",)
 """Measures that are computed from what a run spent, as if something else had been run."""
 
 _MEMORY_WORTH_A_WORD = 1 << 30
+
+WORDS = ("scenario", "topology", "query", "streams", "backend", "clock", "digest")
+"""Keys of a run's record that have no number, and none within them."""
 
 _STREAM_SEEDS = 256
 """Seeds of synthetic fields from one repetition to the next; a run's streams have fewer fields."""

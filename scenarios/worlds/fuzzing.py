@@ -21,7 +21,7 @@ from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
 from netsim.outcome import Outcome
-from scenarios.line import Line
+from scenarios.observer import Line
 from scenarios.processes import process_pool
 from scenarios.run import Report, execute
 from scenarios.worlds.drawing import draw_world, with_recovery
