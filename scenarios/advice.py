@@ -24,6 +24,7 @@ from joins.queries.conditions import Field
 from joins.queries.query import JoinQuery
 from scenarios.config import RunConfig, python_call
 from scenarios.engines.comparison import EngineComparison, compare_engines, find_engines
+from scenarios.engines.engine import Engine
 from scenarios.formatting import (
     NO_VALUE,
     by_reason,
@@ -360,8 +361,7 @@ def advise(
                 raise ConfigError(f"{kind} {name}: {suggest(name, known)}")
     names = registered_names(topologies) or list(TOPOLOGIES)
     config, parameters = share(config, [TOPOLOGIES[name] for name in names], settings)
-    if engines:
-        find_engines(engines)
+    real_engines = find_engines(engines) if engines else []
     query = bound_query(config.query, config.bind)
     streams = prepare(config, query)
     rows = min(max(stream.rows for stream in streams), config.rows or 2**62)
@@ -407,7 +407,7 @@ def advise(
         seconds=0.0,
         prices=prices or {},
     )
-    measured = _run_engines(search, advice.winning_config, engines) if engines else None
+    measured = _run_engines(search, advice.winning_config, real_engines) if real_engines else None
     return replace(advice, engines=measured, seconds=time.monotonic() - search.spent.begun)
 
 
@@ -442,20 +442,19 @@ def _changes(
 
 
 def _run_engines(
-    search: Search, config: RunConfig, names: str | Sequence[str]
+    search: Search, config: RunConfig, engines: Sequence[Engine]
 ) -> EngineComparison | None:
     """Run real engines on this machine; engines beyond the budget are not run."""
     comparison = None
     plan = make_plan(change(config, {"feeding.rate_tps": None}), prepare=search.prepare)
     # A time limit is an interrupt, which comes to the main thread alone.
     in_main = threading.current_thread() is threading.main_thread()
-    chosen = find_engines(names)
-    each_s = search.seconds_left / len(chosen)
+    each_s = search.seconds_left / len(engines)
     limit_s = max(_LEAST_ENGINE_S, each_s) if in_main else None
     try:
         with TemporaryDirectory(prefix="joinsim-") as folder:
-            for comparison in compare_engines(plan, chosen, Path(folder), limit_s=limit_s):
-                search.on_round("real engines", len(comparison.measured), len(chosen))
+            for comparison in compare_engines(plan, engines, Path(folder), limit_s=limit_s):
+                search.on_round("real engines", len(comparison.measured), len(engines))
                 if search.seconds_left < 0:
                     break
     except ConfigError as error:
