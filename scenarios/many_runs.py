@@ -95,10 +95,10 @@ class Preparation:
     def __call__(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
         """Return the streams of *config*, prepared if they are not yet."""
         fields = [query.fields(stream) for stream in range(len(query.streams))]
-        asked = repr((config.streams, query.streams, query.select, fields, dictionary_names(query)))
-        if asked not in self._known:
-            self._known[asked] = prepare_streams(config, query, progress=self._progress)
-        return self._known[asked]
+        key = repr((config.streams, query.streams, query.select, fields, dictionary_names(query)))
+        if key not in self._known:
+            self._known[key] = prepare_streams(config, query, progress=self._progress)
+        return self._known[key]
 
 
 @contextmanager

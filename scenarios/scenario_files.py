@@ -231,7 +231,7 @@ def _changed(section: Any, path: list[str], value: Any, key: str) -> Any:
 
 
 def explain(error: ValidationError, model: type) -> str:
-    """Say of each mistake which key of *model* is wrong, what it was, and what is allowed."""
+    """Return for each mistake which key of *model* is wrong, what it is, and what is allowed."""
     lines = []
     for mistake in error.errors():
         key = ".".join(str(part) for part in mistake["loc"])
@@ -264,7 +264,7 @@ def show_value(value: object) -> str:
 
 
 def _wrong_tag(key: str, found: dict[str, Any]) -> str:
-    """Say which kinds of a section there are, where one is of none of them."""
+    """Return which kinds a section can be of, where it is of none of them."""
     tag, name = found.get("tag"), found["discriminator"].strip("'")
     if tag is None:
         return f"{key}.{name}: is missing"

@@ -236,7 +236,7 @@ class _OverError(Exception):
 
 
 class _HopelessError(Exception):
-    """A run that is not worth its end, and why."""
+    """A run that is not worth finishing, and why."""
 
 
 @dataclass

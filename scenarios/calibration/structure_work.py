@@ -161,7 +161,7 @@ class Sample:
 
     @property
     def case(self) -> tuple[Step, str, int, bool]:
-        """What tells it from others: not how long it took."""
+        """What identifies it, however long it took."""
         return self.step, self.variant, self.matches, self.rare
 
 

@@ -42,7 +42,7 @@ from scenarios.verdict.latency_check import LatencyCheck
 from topologies.topology import Approximation
 
 WORTH_A_THREAD = 32_768
-"""Tuples of all streams from which on it is worth to work beside the run."""
+"""With so many tuples in all streams or more, it pays to work beside the run."""
 CHUNK_ROWS = 65_536
 """Arrivals that the oracle takes at once, and rows of a stream that are read at once."""
 
