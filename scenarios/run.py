@@ -257,9 +257,9 @@ def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simul
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
     """
     config, graph = plan.config, plan.graph()
-    homes = graph.homes(config.processes)
     if config.recovery:
-        return _run_recovering(plan, graph, homes, config.recovery, directory, line, clock)
+        return _run_recovering(plan, config.recovery, directory, line, clock)
+    homes = graph.homes(config.processes)
     with _started(plan, graph, homes) as processes:
         clock.lap("start")
         processes.everywhere(rehearse, *plan.rehearsal)
@@ -278,17 +278,12 @@ def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simul
 
 
 def _run_recovering(
-    plan: Plan,
-    graph: ActorGraph,
-    homes: Mapping[str, int],
-    recovery: RecoveryConfig,
-    directory: Path,
-    line: Line,
-    clock: WallClock,
+    plan: Plan, recovery: RecoveryConfig, directory: Path, line: Line, clock: WallClock
 ) -> Simulated:
     """Do what `run_live` does in processes that are replaced when one is lost."""
     from actors.hosting.ray_processes import ProcessLostError
 
+    graph, homes = plan.graph(), plan.graph().homes(plan.config.processes)
     with (
         _started(plan, graph, homes) as processes,
         Trace(trace_names(graph.wiring), directory / TRACE) as trace,
