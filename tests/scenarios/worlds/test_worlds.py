@@ -99,7 +99,7 @@ def test_a_world_that_once_failed_no_longer_does(file: Path) -> None:
 @pytest.mark.usefixtures("stored_everywhere")
 def test_a_world_that_fails_is_found_made_small_and_replayed(tmp_path: Path) -> None:
     """One tuple of each stream is enough, and nothing else that a world may have."""
-    fuzzed = fuzz(4, topologies=["split_join"], directory=tmp_path)
+    fuzzed = fuzz(4, topologies=["split_join"], out=tmp_path)
     assert fuzzed.worlds == fuzzed.coverage.total() == 4
     assert len(fuzzed.failures) == len(fuzzed.files) > 1
     smallest = min((one.world for one in fuzzed.failures), key=lambda world: world.tuples)
