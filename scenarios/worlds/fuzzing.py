@@ -61,26 +61,17 @@ class EndlessRunError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorldTrial:
-    """What became of one world.
+class WorldTrial(Recording):
+    """What became of one world; a failure has its kind before a colon, and then the words.
 
     Attributes
     ----------
-    world
-        The world.
-    digest
-        Of its run; None where that did not end.
-    failure
-        What was wrong, a kind before a colon and then the words; None for nothing.
     expected, messages
         Pairs that the oracle expects, and messages between actors.
     happened
         Faults by kind, restarts and snapshots, as they happened.
     """
 
-    world: World
-    digest: str | None = None
-    failure: str | None = None
     expected: int = 0
     messages: int = 0
     happened: Counter[str] = field(default_factory=Counter)
@@ -89,11 +80,6 @@ class WorldTrial:
     def kind(self) -> str:
         """The kind of failure."""
         return (self.failure or "").partition(":")[0]
-
-    @property
-    def recording(self) -> Recording:
-        """The world as a file has it."""
-        return Recording(world=self.world, digest=self.digest, failure=self.failure)
 
 
 def try_world(world: World, **how: Any) -> WorldTrial:
@@ -312,7 +298,7 @@ def fuzz(
                 fuzzed.failures.append(smallest)
                 folder.mkdir(parents=True, exist_ok=True)
                 fuzzed.files.append(folder / f"world-{number}.json")
-                write_text(fuzzed.files[-1], f"{smallest.recording}\n")
+                write_text(fuzzed.files[-1], f"{smallest}\n")
             if fuzzed.worlds % ceil(worlds / _REPORTS) == 0 and fuzzed.worlds < worlds:
                 line.on_point(fuzzed.worlds, f"{len(fuzzed.failures)} failed")
     return fuzzed
