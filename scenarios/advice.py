@@ -392,7 +392,9 @@ def advise(
     best = ranked[0]
     longest = [one for one in ranked if (one.last, one.rows) == (best.last, best.rows)]
     search.share = 1.0
-    advice = Advice(
+    changes = tuple(_changes(search, ranked, query, streams))
+    measured = _run_engines(search, best.configure(config), real_engines) if real_engines else None
+    return Advice(
         config=config,
         goals=tuple(goals),
         rate_tps=search.rate_tps,
@@ -401,14 +403,12 @@ def advise(
         ranked=tuple(ranked),
         front=frozenset(one.label for one in search.front(longest)),
         refused=refused,
-        changes=tuple(_changes(search, ranked, query, streams)),
-        engines=None,
+        changes=changes,
+        engines=measured,
         spent=search.spent,
-        seconds=0.0,
+        seconds=time.monotonic() - search.spent.begun,
         prices=prices or {},
     )
-    measured = _run_engines(search, advice.winning_config, real_engines) if real_engines else None
-    return replace(advice, engines=measured, seconds=time.monotonic() - search.spent.begun)
 
 
 def _changes(
