@@ -27,7 +27,7 @@ from joins.window_join.b_plus_join import FANOUT, LEAF_ENTRIES, BPlusTreeJoin
 from joins.window_join.rows import KernelRows
 from scenarios.calibration.window_workload import (
     BATCH_ROWS,
-    Matches,
+    MatchSums,
     band_join,
     expected_matches,
     timed_batches,
@@ -56,7 +56,7 @@ def checked_seconds(
     name: str,
     join: Any,
     rows: KernelRows,
-    right: Matches,
+    right: MatchSums,
     part: tuple[int, int],
     *,
     batch_rows: int = BATCH_ROWS,
@@ -79,7 +79,7 @@ def checked_seconds(
 
 
 def measure(
-    rows: KernelRows, right: Matches, window: int, repeats: int, size: tuple[int, int]
+    rows: KernelRows, right: MatchSums, window: int, repeats: int, size: tuple[int, int]
 ) -> Result:
     """Fill both windows, then time the rest of *rows* in *repeats* equal parts.
 

@@ -53,9 +53,6 @@ if TYPE_CHECKING:  # and `_find_homes` reads them: so each public name is writte
     from joinsim._catalog import schema as schema
     from joinsim._catalog import show as show
     from joinsim._catalog import topologies as topologies
-    from joinsim._fuzzing import Replayed as Replayed
-    from joinsim._fuzzing import fuzz as fuzz
-    from joinsim._fuzzing import replay as replay
     from joinsim._listing import search as search
     from joinsim._outcomes import Advice as Advice
     from joinsim._outcomes import Comparison as Comparison
@@ -75,6 +72,9 @@ if TYPE_CHECKING:  # and `_find_homes` reads them: so each public name is writte
     from scenarios.trace_difference import Difference as Difference
     from scenarios.trace_difference import diff as diff
     from scenarios.worlds.fuzzing import Fuzzed as Fuzzed
+    from scenarios.worlds.fuzzing import Replayed as Replayed
+    from scenarios.worlds.fuzzing import fuzz as fuzz
+    from scenarios.worlds.fuzzing import replay as replay
     from spark_bridge.engines import EngineUnavailable as EngineUnavailable
     from topologies.topology import Topology as Topology
     from topologies.topology import TopologyError as TopologyError

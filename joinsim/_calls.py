@@ -12,12 +12,12 @@ from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, Run
 from joinsim._scenario import Scenario
 from scenarios.config import RECORDED
+from scenarios.observer import SILENT, Observer
 from scenarios.plan import bound_query
 from scenarios.run_directory import read_interrupted
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import check_time
 from scenarios.tables import prepare_tables
-from scenarios.terminal import SILENT, Observer
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 from topologies import AUTO, TOPOLOGIES, Named, Topology, find_topologies, find_topology

@@ -17,9 +17,9 @@ from typing import Any
 
 from actors.whole_files import write_text
 from joins.errors import OutputError
+from joinsim import _PACKAGES
 
 _ROOT = Path(__file__).resolve().parents[1]
-_PACKAGES = ("joinsim", "scenarios", "spark_bridge", "topologies", "netsim", "actors", "joins")
 _STORED = 4
 """Lists that are left in the folder: one per checkout that is in use."""
 
@@ -97,7 +97,7 @@ def _digest() -> str:
     digest = hashlib.sha256(
         repr(sorted(map(str, entry_points(group="joinsim.topologies")))).encode()
     )
-    for package in _PACKAGES:
+    for package in ("joinsim", *_PACKAGES):
         for folder, _, names in sorted(os.walk(_ROOT / package)):
             for name in sorted(names):
                 if name.endswith((".py", ".toml")):

@@ -30,7 +30,7 @@ from scenarios.report.result_tables import (
 from scenarios.report.run_summary import summary, summary_html, summary_text
 from scenarios.result_readers import JoinedColumns
 from scenarios.run import Report
-from scenarios.run_directory import RUN_RECORD, TRACE, Recorded
+from scenarios.run_directory import RUN_RECORD, TRACE, WrittenResult
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import with_texts
 from scenarios.verdict import Verdict
@@ -213,7 +213,7 @@ class Run:
             raise ConfigError(self._gone)
 
 
-Result = TypeVar("Result", bound=Recorded)
+Result = TypeVar("Result", bound=WrittenResult)
 
 
 @check_methods

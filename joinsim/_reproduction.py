@@ -14,6 +14,7 @@ from actors.whole_files import write_text
 from joins.errors import JoinsimError
 from joinsim._outcomes import Reproduction, StudyRun
 from joinsim._scenario import Scenario, check_scale
+from scenarios.observer import SILENT, Observer
 from scenarios.run_directory import RUNS, shared_directory
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
@@ -25,7 +26,6 @@ from scenarios.study.reproduction import (
     read_reproductions,
 )
 from scenarios.study.reproduction import Reproduction as _Reproduction
-from scenarios.terminal import SILENT, Observer
 
 
 def reproduce(

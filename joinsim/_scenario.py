@@ -22,6 +22,7 @@ from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRu
 from scenarios import scenario_files
 from scenarios.config import OF_MANY, SCALES, RunConfig, name_topology, plain_value, python_call
 from scenarios.formatting import format_setting
+from scenarios.observer import SILENT, Observer
 from scenarios.plan import Plan, make_plan, name_others
 from scenarios.report.run_summary import write_run_json
 from scenarios.run import execute
@@ -37,7 +38,6 @@ from scenarios.run_directory import (
 )
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import prepare_streams
-from scenarios.terminal import SILENT, Observer
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import PreparedStream
 from topologies import (

@@ -32,7 +32,7 @@ from joins.state import array_bytes
 from joinsim._arguments import check_arguments
 from netsim.outcome import Outcome
 from scenarios.config import RunConfig
-from scenarios.line import NO_LINE, Line
+from scenarios.observer import NO_LINE, Line
 from scenarios.plan import make_parameters
 from scenarios.run import execute, simulate
 from scenarios.run_directory import read_results
@@ -299,7 +299,7 @@ def _hardship(topology: Topology[Any], world: World, folder: Path) -> None:
 
 
 class _TooLongError(Exception):
-    """A run has more messages than it is worth."""
+    """A run that has too many messages to be worth its time."""
 
 
 class _Limit(Line):
@@ -325,7 +325,7 @@ prime, as what actors do comes back every so many messages."""
 
 
 class PeakHost(InlineHost):
-    """Measures actors' states while they run; what it gives as bytes are the most it saw."""
+    """Measures actors' states while they run; `state_bytes` returns the most that it saw."""
 
     def __init__(self, specs: Mapping[str, ActorSpec], *rest: Any, **options: Any) -> None:
         super().__init__(specs, *rest, **options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +41,8 @@ pack_row = struct.Struct(f"<{len(COLUMNS)}q").pack
 """Return the bytes of one row, from its integers in the order of `COLUMNS`."""
 
 _NAMED = COLUMNS[:3]
+TIMES = COLUMNS[8:]
+"""The virtual times of a message's life, in order."""
 
 TRACE_SCHEMA = pa.schema(
     [
@@ -60,6 +62,12 @@ def trace_names(wiring: Wiring) -> list[str]:
     """Return what the codes in the trace of a system of this wiring stand for: actors, ports."""
     ports = {port for ports in wiring.values() for port in ports}
     return [*wiring, *sorted(ports), START, TIMER]
+
+
+def codes_of(names: pa.DictionaryArray, codes: Mapping[str, int]) -> np.ndarray:
+    """Return the codes of the names in rows that were read, int64; -1 where a name has none."""
+    known = np.array([codes.get(name, -1) for name in names.dictionary.to_pylist()], np.int64)
+    return known[names.indices.to_numpy()]
 
 
 class Trace:

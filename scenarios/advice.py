@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from actors.feed import ARRIVAL, PLACE
-from joins.batch import Schema
 from joins.errors import suggest
 from joins.oracle.match import clear_unsatisfied
 from joins.queries.conditions import Field
 from joins.queries.query import JoinQuery
 from scenarios.config import RunConfig, python_call
 from scenarios.engines.comparison import EngineComparison, compare_engines, find_engines
+from scenarios.engines.engine import Engine
 from scenarios.formatting import (
     NO_VALUE,
     by_reason,
@@ -40,7 +39,7 @@ from scenarios.machine import versions
 from scenarios.many_runs import share
 from scenarios.measures import look_up
 from scenarios.plan import Prepare, bound_query, make_plan
-from scenarios.run_directory import Recorded
+from scenarios.run_directory import WrittenResult
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.judging import Estimate
 from scenarios.synthetic import TIME
@@ -99,7 +98,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Advice(Recorded):
+class Advice(WrittenResult):
     """The candidates ranked, the best first, and why.
 
     Attributes
@@ -362,8 +361,7 @@ def advise(
                 raise ConfigError(f"{kind} {name}: {suggest(name, known)}")
     names = registered_names(topologies) or list(TOPOLOGIES)
     config, parameters = share(config, [TOPOLOGIES[name] for name in names], settings)
-    if engines:
-        find_engines(engines)
+    real_engines = find_engines(engines) if engines else []
     query = bound_query(config.query, config.bind)
     streams = prepare(config, query)
     rows = min(max(stream.rows for stream in streams), config.rows or 2**62)
@@ -394,7 +392,9 @@ def advise(
     best = ranked[0]
     longest = [one for one in ranked if (one.last, one.rows) == (best.last, best.rows)]
     search.share = 1.0
-    advice = Advice(
+    changes = tuple(_changes(search, ranked, query, streams))
+    measured = _run_engines(search, best.configure(config), real_engines) if real_engines else None
+    return Advice(
         config=config,
         goals=tuple(goals),
         rate_tps=search.rate_tps,
@@ -403,14 +403,12 @@ def advise(
         ranked=tuple(ranked),
         front=frozenset(one.label for one in search.front(longest)),
         refused=refused,
-        changes=tuple(_changes(search, ranked, query, streams)),
-        engines=None,
+        changes=changes,
+        engines=measured,
         spent=search.spent,
-        seconds=0.0,
+        seconds=time.monotonic() - search.spent.begun,
         prices=prices or {},
     )
-    measured = _run_engines(search, advice.winning_config, engines) if engines else None
-    return replace(advice, engines=measured, seconds=time.monotonic() - search.spent.begun)
 
 
 def _changes(
@@ -444,20 +442,19 @@ def _changes(
 
 
 def _run_engines(
-    search: Search, config: RunConfig, names: str | Sequence[str]
+    search: Search, config: RunConfig, engines: Sequence[Engine]
 ) -> EngineComparison | None:
     """Run real engines on this machine; engines beyond the budget are not run."""
     comparison = None
     plan = make_plan(change(config, {"feeding.rate_tps": None}), prepare=search.prepare)
     # A time limit is an interrupt, which comes to the main thread alone.
     in_main = threading.current_thread() is threading.main_thread()
-    chosen = find_engines(names)
-    each_s = search.seconds_left / len(chosen)
+    each_s = search.seconds_left / len(engines)
     limit_s = max(_LEAST_ENGINE_S, each_s) if in_main else None
     try:
         with TemporaryDirectory(prefix="joinsim-") as folder:
-            for comparison in compare_engines(plan, chosen, Path(folder), limit_s=limit_s):
-                search.on_round("real engines", len(comparison.measured), len(chosen))
+            for comparison in compare_engines(plan, engines, Path(folder), limit_s=limit_s):
+                search.on_round("real engines", len(comparison.measured), len(engines))
                 if search.seconds_left < 0:
                     break
     except ConfigError as error:
@@ -607,13 +604,9 @@ def with_hot_key(query: JoinQuery, stream: PreparedStream, place: int) -> Prepar
     values = table[key].to_numpy().copy()
     hot = np.random.default_rng(_SEED).random(len(values)) < _HOT_SHARE
     values[hot] = 0  # in all streams one and the same
-    columns = {name: table[name] for name in table.column_names} | {key: values}
+    table = table.set_column(table.schema.get_field_index(key), key, pa.array(values))
     if isinstance(stream, TableStream):
-        return replace(stream, table=pa.table(columns))
-    known: dict[str, Any] = {one: getattr(stream, one) for one in stream.__dataclass_fields__}
-    fields = {name: stream.schema.fields[name] for name in stream.schema.fields}
-    schema = Schema(stream=stream.name, fields=fields)
-    kept = {name: columns[name] for name in (TIME, ARRIVAL, PLACE, *fields) if name in columns}
-    known |= {"path": IN_MEMORY, "schema": schema}
-    changed = pa.table(kept)
-    return TableStream(**known, table=changed, source=changed, order=np.arange(len(values)))
+        return replace(stream, table=table)
+    table = table.drop_columns("id")  # tuples are numbered as they are read
+    known = vars(stream) | {"path": IN_MEMORY}
+    return TableStream(**known, table=table, source=table, order=np.arange(len(values)))

@@ -434,12 +434,7 @@ def build_network(config: NetworkConfig, sites: Iterable[str]) -> nx.Graph:
     """
     preset = PRESETS[config.preset]
     kind = config.latency_kind or ("uniform" if config.jitter else preset.latency.kind)
-    base = _changed(
-        replace(preset, latency=replace(preset.latency, kind=kind)),
-        config.latency,
-        config.jitter,
-        config.bandwidth,
-    )
+    base = _changed(replace(preset, latency=replace(preset.latency, kind=kind)), config)
     if config.mesh:
         network = full_mesh(sites, base, cores=config.cores)
     else:
@@ -453,7 +448,7 @@ def build_network(config: NetworkConfig, sites: Iterable[str]) -> nx.Graph:
     network.add_edges_from(((names[a], names[b]) for a, b in ends), link=base)
     for link in config.links:
         edge = network.edges[link.a, link.b]
-        edge["link"] = _changed(edge["link"], link.latency, link.jitter, link.bandwidth)
+        edge["link"] = _changed(edge["link"], link)
     return network
 
 
@@ -474,16 +469,15 @@ def check_links(network: nx.Graph, graph: ActorGraph) -> None:
             )
 
 
-def _changed(
-    link: Link, latency_ns: int | None, jitter_ns: int | None, bandwidth_bps: int | None
-) -> Link:
+def _changed(link: Link, section: NetworkConfig | LinkConfig) -> Link:
+    """Return *link* with what a section sets of it."""
     latency = link.latency
-    if latency_ns is not None:
+    if section.latency is not None:
         # A latency given alone is the whole story: the preset's jitter does not belong to it.
-        latency = replace(latency, mean_ns=latency_ns, spread_ns=0)
-    if jitter_ns is not None:
-        latency = replace(latency, spread_ns=jitter_ns)
-    return replace(link, latency=latency, bandwidth_bps=bandwidth_bps or link.bandwidth_bps)
+        latency = replace(latency, mean_ns=section.latency, spread_ns=0)
+    if section.jitter is not None:
+        latency = replace(latency, spread_ns=section.jitter)
+    return replace(link, latency=latency, bandwidth_bps=section.bandwidth or link.bandwidth_bps)
 
 
 def _check_sites(link: LinkConfig, network: nx.Graph) -> None:

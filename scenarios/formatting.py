@@ -121,7 +121,7 @@ def group_refusals(refused: Mapping[str, str]) -> str:
 
 
 def by_reason(refused: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return reason to systems, of system to reason, which may begin with its system's name.
+    """Return the refused systems by reason; a reason may begin with the name of its system.
 
     A variant is left out where its system is refused for the same reason.
 

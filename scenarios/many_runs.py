@@ -27,7 +27,7 @@ from scenarios.measures import Parts, record
 from scenarios.plan import Plan, Prepare, make_plan, parameter_names
 from scenarios.report.run_summary import write_run_json
 from scenarios.run import InlineHosting, Judging, execute
-from scenarios.run_directory import POINTS, TRACE, Recorded, remove
+from scenarios.run_directory import POINTS, TRACE, WrittenResult, remove
 from scenarios.scenario_files import ConfigError, change
 from scenarios.streams import dictionary_names, prepare_streams
 from spark_bridge.prepared import PreparedStream
@@ -95,10 +95,10 @@ class Preparation:
     def __call__(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
         """Return the streams of *config*, prepared if they are not yet."""
         fields = [query.fields(stream) for stream in range(len(query.streams))]
-        asked = repr((config.streams, query.streams, query.select, fields, dictionary_names(query)))
-        if asked not in self._known:
-            self._known[asked] = prepare_streams(config, query, progress=self._progress)
-        return self._known[asked]
+        key = repr((config.streams, query.streams, query.select, fields, dictionary_names(query)))
+        if key not in self._known:
+            self._known[key] = prepare_streams(config, query, progress=self._progress)
+        return self._known[key]
 
 
 @contextmanager
@@ -219,7 +219,7 @@ def share(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SystemComparison(Recorded):
+class SystemComparison(WrittenResult):
     """What was compared, best first.
 
     Attributes

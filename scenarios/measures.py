@@ -60,7 +60,6 @@ import pyarrow.parquet as pq
 from actors.result_files import summary_path
 from actors.source import NS_PER_S
 from netsim.network import link_between
-from scenarios.config import build_network
 from scenarios.report.run_analysis import split_by_stream, sum_by_name
 from scenarios.report.run_summary import summary
 from scenarios.run import Report
@@ -102,8 +101,7 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     busy_s, rows = _busy_seconds(about, roles), sum_by_name(about["receiver"], about["rows"])
     received = sum_by_name(trace["receiver"], trace["rows"])
     merges_ms = merge_times_ms(trace, roles)
-    network = build_network(config.network, graph.placement.values())
-    (execution,) = measured_costs(report.directory / TRACE, graph, network, operators)
+    (execution,) = measured_costs(report.directory / TRACE, graph, report.plan.network, operators)
     pace = Pace(trace, roles)
     over_parts = pace.over_parts(tuples)
     whole = summary(report)
@@ -331,7 +329,7 @@ def merge_times_ms(trace: pa.Table, roles: Mapping[str, str]) -> np.ndarray:
     return np.array([ended[merge] - begun[merge] for merge in sorted(begun)]) / 1e6
 
 
-PARTS = 20
+PACE_PARTS = 20
 """Of the arrivals, of equal length."""
 
 
@@ -370,9 +368,9 @@ class Pace:
 
         None where a part took no time.
         """
-        ends = self.done_ns(np.linspace(0, tuples, PARTS + 1))
+        ends = self.done_ns(np.linspace(0, tuples, PACE_PARTS + 1))
         return {
-            str(part + 1): tuples / PARTS / took_ns * NS_PER_S if took_ns else None
+            str(part + 1): tuples / PACE_PARTS / took_ns * NS_PER_S if took_ns else None
             for part, took_ns in enumerate(np.diff(ends).tolist())
         }
 
@@ -381,8 +379,8 @@ class Pace:
 
         None where there is none.
         """
-        length = tuples / PARTS
-        within = range(ceil(first / length), min(PARTS, int(stop / length))) if tuples else ()
+        length = tuples / PACE_PARTS
+        within = range(ceil(first / length), min(PACE_PARTS, int(stop / length))) if tuples else ()
         paces = self.over_parts(tuples)
         return max((tps for part in within if (tps := paces[str(part + 1)])), default=None)
 

@@ -152,6 +152,11 @@ class Plan:
             seed=self.config.seed,
         )
 
+    @cached_property
+    def network(self) -> nx.Graph:
+        """The sites of the run's actors, and the links between them."""
+        return build_network(self.config.network, self.graph().placement.values())
+
     @property
     def recovers(self) -> bool:
         """Whether actors crash in virtual time, or could."""

@@ -172,9 +172,8 @@ class SemijoinPlanner(Planner):
     def measure(self, report: Report, proposal: Proposal) -> Proposal:
         """Return *proposal* with bytes and time as the trace has them."""
         plan = report.plan
-        graph = plan.graph(pairs=False)
-        network = build_network(plan.config.network, graph.placement.values())
-        (measured,) = measured_costs(report.directory / TRACE, graph, network, {_SITE})
+        trace = report.directory / TRACE
+        (measured,) = measured_costs(trace, plan.graph(), plan.network, {_SITE})
         span_s = _arrivals_s(plan)
         return proposal.with_measured(
             {_BYTES: measured.nbytes / span_s, _TIME: measured.seconds / span_s}

@@ -21,7 +21,7 @@ from actors.hosting.descendants import ending_with
 T = TypeVar("T")
 
 _ORIGIN = ("__file__", "__spec__")
-"""What says of a module where it came from."""
+"""Where it is written what file a module came from."""
 
 
 class _Process(SpawnProcess):

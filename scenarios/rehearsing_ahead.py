@@ -90,10 +90,10 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    asked = sys.stdin.buffer.readline()
+    request = sys.stdin.buffer.readline()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(Exception):  # the run itself will meet it again
-        config = RunConfig.model_validate_json(asked)
+        config = RunConfig.model_validate_json(request)
         rehearse(*make_plan(config, prepare=_first_rows).rehearsal)
     from scenarios.report.picture import vega_script  # no other process needs it
 

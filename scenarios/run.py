@@ -33,8 +33,8 @@ from netsim.kernel import Kernel
 from netsim.outcome import Outcome, Recovered
 from netsim.recovering_kernel import RecoveringFaultyKernel
 from netsim.trace import Trace, pack_row, trace_names
-from scenarios.config import RecoveryConfig, build_network
-from scenarios.line import NO_LINE, Line
+from scenarios.config import RecoveryConfig
+from scenarios.observer import NO_LINE, Line
 from scenarios.plan import Plan
 from scenarios.rehearsal import rehearse
 from scenarios.result_readers import LatencyHistogram
@@ -107,7 +107,6 @@ def simulate(
     config, clock = plan.config, clock or WallClock()
     graph = plan.graph(pairs=pairs)
     wiring = graph.wiring
-    sites = dict.fromkeys(graph.placement.values())
     profiles = operator_profiles(config.profile, plan.topology.name)
     with (
         Trace(trace_names(wiring), directory and directory / TRACE, line.on_rows) as trace,
@@ -117,7 +116,7 @@ def simulate(
         kernel = _kernel(plan, graph, collect)(
             wiring=wiring,
             placement=graph.placement,
-            network=build_network(config.network, sites),
+            network=plan.network,
             profile=plan.profile,
             host=host,
             seed=config.seed,
@@ -258,9 +257,9 @@ def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simul
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
     """
     config, graph = plan.config, plan.graph()
-    homes = graph.homes(config.processes)
     if config.recovery:
-        return _run_recovering(plan, graph, homes, config.recovery, directory, line, clock)
+        return _run_recovering(plan, config.recovery, directory, line, clock)
+    homes = graph.homes(config.processes)
     with _started(plan, graph, homes) as processes:
         clock.lap("start")
         processes.everywhere(rehearse, *plan.rehearsal)
@@ -279,17 +278,12 @@ def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simul
 
 
 def _run_recovering(
-    plan: Plan,
-    graph: ActorGraph,
-    homes: Mapping[str, int],
-    recovery: RecoveryConfig,
-    directory: Path,
-    line: Line,
-    clock: WallClock,
+    plan: Plan, recovery: RecoveryConfig, directory: Path, line: Line, clock: WallClock
 ) -> Simulated:
     """Do what `run_live` does in processes that are replaced when one is lost."""
     from actors.hosting.ray_processes import ProcessLostError
 
+    graph, homes = plan.graph(), plan.graph().homes(plan.config.processes)
     with (
         _started(plan, graph, homes) as processes,
         Trace(trace_names(graph.wiring), directory / TRACE) as trace,

@@ -113,7 +113,7 @@ def shared_directory(directory: Path, mark: str) -> Iterator[None]:
         yield
 
 
-class Recorded(ABC):
+class WrittenResult(ABC):
     """What several runs came to, of which their directory has a JSON file.
 
     Attributes

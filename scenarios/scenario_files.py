@@ -119,7 +119,12 @@ def _read_file(name_or_path: str) -> dict[str, Any]:
 @cache
 def _read_own(name: str) -> dict[str, Any]:
     """Return what one of our own scenarios says, once for all; it is not to be changed."""
-    return _read_toml(_find(name))
+    scenarios = catalog()
+    if name not in scenarios:
+        raise ConfigError(
+            f"no scenario is called {name!r}: {suggest(name, scenarios)}; or give a TOML file"
+        )
+    return _read_toml(scenarios[name])
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -226,7 +231,7 @@ def _changed(section: Any, path: list[str], value: Any, key: str) -> Any:
 
 
 def explain(error: ValidationError, model: type) -> str:
-    """Say of each mistake which key of *model* is wrong, what it was, and what is allowed."""
+    """Return for each mistake which key of *model* is wrong, what it is, and what is allowed."""
     lines = []
     for mistake in error.errors():
         key = ".".join(str(part) for part in mistake["loc"])
@@ -259,7 +264,7 @@ def show_value(value: object) -> str:
 
 
 def _wrong_tag(key: str, found: dict[str, Any]) -> str:
-    """Say which kinds of a section there are, where one is of none of them."""
+    """Return which kinds a section can be of, where it is of none of them."""
     tag, name = found.get("tag"), found["discriminator"].strip("'")
     if tag is None:
         return f"{key}.{name}: is missing"
@@ -295,15 +300,6 @@ def _models_in(annotation: Any) -> list[type]:
 def _kinds(model: type) -> set[str]:
     """Return the words that a field of *model* alone may have: the names of its kind."""
     return {word for hint in get_type_hints(model).values() for word in get_args(hint)}
-
-
-def _find(name: str) -> Path:
-    scenarios = catalog()
-    if name in scenarios:
-        return scenarios[name]
-    raise ConfigError(
-        f"no scenario is called {name!r}: {suggest(name, scenarios)}; or give a TOML file"
-    )
 
 
 def _merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -176,11 +176,11 @@ def raw_file(stream: StreamConfig) -> Path:
 
 def _folder(name: str, sources: list[RawSource]) -> str:
     """Name a folder after its sources, so that runs over other sources do not replace it."""
-    asked = []
+    requests = []
     for s in sources:
-        given = [option for option in (s.arrival, s.columns) if option is not None]
-        asked.append((s.name, s.paths, s.time, s.where, s.fields, s.codes, *given))
-    return f"{name}-{hashlib.sha256(repr(asked).encode()).hexdigest()[:8]}"
+        options = [option for option in (s.arrival, s.columns) if option is not None]
+        requests.append((s.name, s.paths, s.time, s.where, s.fields, s.codes, *options))
+    return f"{name}-{hashlib.sha256(repr(requests).encode()).hexdigest()[:8]}"
 
 
 # Which fields of a query may be text, and whether the codes of prepared streams match.

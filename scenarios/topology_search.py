@@ -28,8 +28,8 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from actors.protocol import Progress
 from actors.source import NS_PER_S
 from scenarios.config import RunConfig
-from scenarios.line import Line
 from scenarios.measures import ENDS, is_sustained, look_up, record
+from scenarios.observer import Line
 from scenarios.plan import Plan, Prepare, bound_query, make_plan, parameter_names
 from scenarios.run import Simulated, execute, simulate
 from scenarios.scenario_files import ConfigError, change
@@ -236,7 +236,7 @@ class _OverError(Exception):
 
 
 class _HopelessError(Exception):
-    """A run that is not worth its end, and why."""
+    """A run that is not worth finishing, and why."""
 
 
 @dataclass

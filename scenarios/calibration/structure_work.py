@@ -38,7 +38,7 @@ from joins.queries.parser import parse_query
 from joins.window_join.registry import INDEXES, SHARED, Making
 from joins.work import ELAPSED_NS, NO_WORK, Step, Work
 from scenarios.calibration.window_workload import WindowSteps, WindowWorkload
-from scenarios.timing import Pace, without_collections
+from scenarios.machine import MachinePace, without_collections
 
 SIZES = tuple(1 << bits for bits in (6, 8, 10, 12, *range(14, 23)))
 """Tuples that a structure has while it is measured: closer where it outgrows a cache."""
@@ -169,7 +169,7 @@ class Sample:
 
     @property
     def case(self) -> tuple[Step, str, int, bool]:
-        """What tells it from others: not how long it took."""
+        """What identifies it, however long it took."""
         return self.step, self.variant, self.matches, self.rare
 
 
@@ -255,7 +255,7 @@ def measure_all(
         if (cases := workload.cases(size, batches, matches))
     ]
     least: dict[tuple[Step, str, int, bool], Sample] = {}
-    pace = Pace()
+    pace = MachinePace()
     paces_s = [inf] * len(todo)  # in the best of its passes
     noted = ""
     for number in range(1, passes + _MORE_PASSES + 1):

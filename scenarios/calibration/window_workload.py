@@ -30,7 +30,7 @@ from joins.window_join.window_join import WindowJoin
 from joins.work import NO_WORK, Work
 from scenarios.synthetic import DISTRIBUTIONS, parse
 
-Matches = tuple[np.ndarray, np.ndarray]
+MatchSums = tuple[np.ndarray, np.ndarray]
 """How many matches each tuple has, and the fingerprint of their ids."""
 
 BATCH_ROWS = 8_192
@@ -160,7 +160,7 @@ class WindowWorkload:
             self_join=self.self_join,
         )
 
-    def expected(self, begin: int, end: int) -> Matches:
+    def expected(self, begin: int, end: int) -> MatchSums:
         """Return the matches of arrivals *begin* to *end* - 1."""
         return expected_matches(
             self.rows(max(0, begin - self.arrivals - _WHOLE), end),
@@ -309,7 +309,7 @@ def band_join(
 
 def expected_matches(
     rows: KernelRows, last: int | None = None, *, self_join: bool = False
-) -> Matches:
+) -> MatchSums:
     """Return the matches of the *last* rows, or of all, in those before: from sorted columns."""
     n = len(rows.side)
     first = 0 if last is None else n - last

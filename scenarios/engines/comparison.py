@@ -20,7 +20,7 @@ from scenarios.engines.flink_engine import Flink
 from scenarios.engines.host_engines import Inline, Ray, SparkHosted, SparkNative, SparkShipping
 from scenarios.machine import versions
 from scenarios.plan import Plan
-from scenarios.run_directory import POINTS, Recorded
+from scenarios.run_directory import POINTS, WrittenResult
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict.oracle_check import expected_sums
 from spark_bridge.engines import EngineFailed, Totals
@@ -70,7 +70,7 @@ def find_engines(names: str | Iterable[str]) -> list[Engine]:
 
 
 @dataclass(kw_only=True)
-class EngineComparison(Recorded):
+class EngineComparison(WrittenResult):
     """A comparison of engines, as far as it has got.
 
     Attributes

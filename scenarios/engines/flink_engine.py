@@ -280,7 +280,7 @@ def _python() -> str:
 @cache
 def _version(python: str) -> str | None:
     try:
-        asked = subprocess.run([python, "-c", _VERSION], capture_output=True, text=True, check=True)
+        found = subprocess.run([python, "-c", _VERSION], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
-    return asked.stdout.strip()
+    return found.stdout.strip()

@@ -129,19 +129,9 @@ def changes_table(advice: Advice) -> TextTable:
 
 def measured_table(advice: Advice) -> TextTable:
     """Return what real engines did with the query; without rows where none ran."""
-    ran = advice.engines
-    rows: list[list[str | TableCell]] = [
-        [
-            name,
-            TableCell("equal" if ran.equals(name) else "DIFFERS", VERDICT_WORDS[ran.equals(name)]),
-            format_count(ran.throughput_tps(name)),
-            format_count(one.wall_seconds, 2),
-            format_count(one.start_seconds, 2),
-            format_bytes(one.memory_bytes),
-        ]
-        for name, one in (ran.measured if ran else {}).items()
-        if ran
-    ]
+    rows: Sequence[Sequence[str | TableCell]] = []
+    if ran := advice.engines:
+        rows = engines_table(ran).chosen((0, 2, 3, 5, 6, 11)).rows[: len(ran.measured)]
     title = "Real engines, measured on this machine, not in virtual time"
     columns = ("engine", "pairs", "tuples/s", "wall s", "start s", "memory")
     return TextTable(title=title, columns=columns, rows=rows, text_columns=2)

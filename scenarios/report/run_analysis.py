@@ -20,17 +20,16 @@ import pyarrow.parquet as pq
 from actors.feed import Feed, StreamData
 from actors.result_files import summary_path
 from actors.source import NS_PER_S
-from netsim.trace import READ_ROWS
+from netsim.trace import READ_ROWS, TIMES, codes_of
 from scenarios.result_readers import LatencyHistogram, Summaries
 
 BINS_MAX = 60
 """Time bins over a run: as many as can be distinguished across the width of a page."""
 _BINS_MIN = 12
 STAGES = ("waits to be sent", "crosses the network", "waits in the inbox", "is served")
-"""A message's life, in order; stage i ends at column ``_STAGE_ENDS[i + 1]`` of the trace."""
+"""A message's life, in order; stage i ends at column ``TIMES[i + 1]`` of the trace."""
 
-_STAGE_ENDS = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
-_COLUMNS = ["sender", "receiver", "port", "nbytes", "last", *_STAGE_ENDS]
+_COLUMNS = ["sender", "receiver", "port", "nbytes", "last", *TIMES]
 _MESSAGE_COLUMNS = {
     "sender": "sender",
     "receiver": "receiver",
@@ -140,8 +139,8 @@ def analyse_trace(
 def _add_rows(
     figures: TraceFigures, rows: pa.RecordBatch, index: dict[str, int], is_source: np.ndarray
 ) -> None:
-    sender, receiver = (_codes(rows[column], index) for column in ("sender", "receiver"))
-    times = np.stack([rows[column].to_numpy() for column in _STAGE_ENDS], axis=1)
+    sender, receiver = (codes_of(rows[column], index) for column in ("sender", "receiver"))
+    times = np.stack([rows[column].to_numpy() for column in TIMES], axis=1)
     _, _, arrived_ns, started_ns, done_ns = times.T
     np.add.at(figures.busy_ns, receiver, done_ns - started_ns)
     _add_intervals(figures.queued_ns, figures.bins, receiver, arrived_ns, started_ns)
@@ -155,12 +154,6 @@ def _add_rows(
     fed = crossed & is_source[sender]
     edge = figures.bins.of(times[fed, 0]) + 1
     np.maximum.at(figures.entered, edge, rows["last"].to_numpy()[fed] + 1)
-
-
-def _codes(names: pa.DictionaryArray, index: dict[str, int]) -> np.ndarray:
-    """Return each name's place in *index*; a dictionary may differ from batch to batch."""
-    places = np.array([index.get(name, -1) for name in names.dictionary.to_pylist()], np.int64)
-    return places[names.indices.to_numpy()] if len(names) else np.zeros(0, np.int64)
 
 
 def _add_intervals(
@@ -215,7 +208,7 @@ def first_messages(trace: Path, most: int) -> dict[str, list[Any]]:
             if len(found) >= most:
                 break
     return {
-        _MESSAGE_COLUMNS[column]: [ns / 1e9 for ns in values] if column in _STAGE_ENDS else values
+        _MESSAGE_COLUMNS[column]: [ns / 1e9 for ns in values] if column in TIMES else values
         for column, values in found.slice(0, most).to_pydict().items()
     }
 

@@ -103,9 +103,9 @@ def run_pictures(report: Report) -> RunPictures:
     trace = analyse_trace(report.directory / TRACE, list(graph), graph.sources, bins)
     born = _born(report, trace)
     results = analyse_results(report.directory, bins, split_by_stream(report.plan.files, born))
-    role_of = graph.roles
+    role_of, operators = graph.roles, graph.operators
     by_operator = len(role_of) > _ROWS_MAX
-    row_of = role_of if by_operator else {actor: actor for actor in _by_role(role_of)}
+    row_of = role_of if by_operator else {pe: pe for pes in operators.values() for pe in pes}
     faults = _fault_spans(report)
     utilisation = trace.utilisation(report.outcome.virtual_ns)
     loads = dict(zip(trace.actors, utilisation.tolist(), strict=True))
@@ -118,7 +118,7 @@ def run_pictures(report: Report) -> RunPictures:
             "time": _shaded(time_picture(_over_time(bins, born, results)), faults),
             "messages": _shaded(_messages_picture(report, row_of), faults),
             "queues": _shaded(_queues_picture(trace, row_of), faults),
-            "load": load_picture(_loads(loads, role_of)),
+            "load": load_picture(_loads(loads, operators)),
         },
         busiest=trace.actors[busiest],
         busiest_share=float(utilisation[busiest]),
@@ -172,12 +172,6 @@ def _born(report: Report, trace: TraceFigures) -> np.ndarray:
     if rate_tps is None:  # then they come into being as they are sent
         return trace.entered
     return born_at_rate(trace.bins, rate_tps, int(trace.entered[-1]))
-
-
-def _by_role(role_of: Mapping[str, str]) -> list[str]:
-    """Return the actors, those of one operator together."""
-    roles = list(dict.fromkeys(role_of.values()))
-    return sorted(role_of, key=lambda actor: roles.index(role_of[actor]))
 
 
 Columns = Mapping[str, Sequence[object]]
@@ -416,12 +410,13 @@ def _messages_picture(report: Report, row_of: Mapping[str, str]) -> Picture:
     )
 
 
-def _loads(loads: Mapping[str, float], role_of: Mapping[str, str]) -> Columns:
+def _loads(loads: Mapping[str, float], operators: Mapping[str, Sequence[str]]) -> Columns:
     """Return the share of the run for which each PE was busy, those of one operator together."""
     digits = 6 if len(loads) <= _PES_MAX else 3
     dots: dict[tuple[str, float], list[str]] = {}
-    for actor in _by_role(role_of):
-        dots.setdefault((role_of[actor], round(loads[actor], digits)), []).append(actor)
+    for role, actors in operators.items():
+        for actor in actors:
+            dots.setdefault((role, round(loads[actor], digits)), []).append(actor)
     rows = [
         (pe if len(pes) == 1 else f"{pe} and {len(pes) - 1:,} others", role, share, len(pes))
         for (role, share), pes in dots.items()

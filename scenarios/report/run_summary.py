@@ -48,8 +48,6 @@ from scenarios.verdict.judge import Approximated
 from spark_bridge.prepared import PreparedStream
 
 _PERCENTILES = (50, 75, 95, 99)
-WORDS = ("scenario", "topology", "query", "streams", "backend", "clock", "digest")
-"""Keys of `summary` that have no number, and none within them."""
 _VERDICT = (
     "exact", "expected", "produced", "missing", "duplicate", "spurious", "expired", "wrong",
     "invented", "late", "unknown",
@@ -264,12 +262,11 @@ def measure_load(report: Report) -> RunLoad | None:
             tuples += int(count.sum())
     working = {name: ns for name, ns in busy_ns.items() if name not in sources}
     busiest = max(working, key=working.__getitem__)
-    median_ns = report.latencies.percentile(50)
     return RunLoad(
         rate_tps=rate_tps,
         throughput_tps=report.throughput_tps,
         batching_ms=waited_ns / max(1, tuples) / 1e6,
-        median_ms=None if median_ns is None else median_ns / 1e6,
+        median_ms=latency_ms(report)["p50"],
         busiest=busiest,
         busy=working[busiest] / outcome.virtual_ns,
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import isfinite
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -156,8 +155,9 @@ def _panel(chart: Chart, rows: Sequence[tuple[Any, ...]], variants: Sequence[str
     data = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
     shown = list(dict.fromkeys(row["variant"] for row in data))
     values = np.array(
-        [[_float(row["value"]) for row in data if row["variant"] == name] for name in shown]
+        [[row["value"] for row in data if row["variant"] == name] for name in shown], np.float64
     )
+    values[~np.isfinite(values)] = np.nan
     known = values[np.isfinite(values)]
     most, least = known.max(initial=0.0), known.min(initial=np.inf)
     log = len(known) > 0 and least > 0 and most > _LOG_FROM_RATIO * least
@@ -207,10 +207,6 @@ def _panel(chart: Chart, rows: Sequence[tuple[Any, ...]], variants: Sequence[str
         "encoding": encoding,
         "layer": marks,
     }
-
-
-def _float(value: float | None) -> float:
-    return np.nan if value is None or not isfinite(value) else value
 
 
 def _x_axis(chart: Chart, data: Sequence[Mapping[str, Any]]) -> Spec:

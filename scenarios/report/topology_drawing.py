@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from scenarios.formatting import format_bytes
-from scenarios.report.picture import LIGHT, SERIES, check_suffix, write_svg
+from scenarios.report.picture import LIGHT, SERIES, write_svg
 from scenarios.report.topology_layout import (
     BOX_HEIGHT,
     HEADER,
@@ -116,7 +116,6 @@ def draw_topology(graph: ActorGraph, title: str, path: Path) -> None:
     OutputError
         The file cannot be written.
     """
-    check_suffix(path)
     write_svg(_Drawing(lay_out(graph), title, _plain_looks(graph)).markup(title), path)
 
 

@@ -20,7 +20,7 @@ from scenarios.config import RunConfig
 from scenarios.machine import describe_machine, versions
 from scenarios.many_runs import RunResult
 from scenarios.measures import look_up
-from scenarios.run_directory import Recorded, read_json
+from scenarios.run_directory import WrittenResult, read_json
 from scenarios.streams import REPOSITORY, find_file
 from scenarios.study.judging import Estimate, Estimates, Finding, judge_claim, values_of
 from scenarios.study.section import Claim, Paper
@@ -35,7 +35,7 @@ _PACKAGES = ("actors", "joins", "netsim", "scenarios", "spark_bridge", "topologi
 
 
 @dataclass(frozen=True, kw_only=True)
-class Findings(Recorded):
+class Findings(WrittenResult):
     """A finished study.
 
     Attributes

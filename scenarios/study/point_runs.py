@@ -23,7 +23,7 @@ from joins.threads import usable_cores
 from netsim.cost import load_profile
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
-from scenarios.machine import free_memory_bytes
+from scenarios.machine import MachinePace, free_memory_bytes, without_collections
 from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
 from scenarios.measures import (
     Parts,
@@ -43,7 +43,6 @@ from scenarios.study.study import Point, Study, kernel_clock
 from scenarios.surveys.survey import take_survey
 from scenarios.sweep import SUSTAINABLE
 from scenarios.tables import TableStream
-from scenarios.timing import Pace, without_collections
 from spark_bridge.prepared import PreparedStream
 
 _STORED = "point.json"
@@ -155,7 +154,7 @@ def run_points(
         on_point(min(len(results), len(runs) - 1), label)
 
     if most == 1:
-        ran = _in_turn(waiting, plans, note, Pace() if study.turns > 1 else None)
+        ran = _in_turn(waiting, plans, note, MachinePace() if study.turns > 1 else None)
     else:
         ran = _side_by_side(waiting, most, note)
     with closing(ran):
@@ -192,7 +191,7 @@ class _PointRun:
     store: bool
     replay: str
 
-    def run(self, plan: Plan | None = None, pace: Pace | None = None) -> RunResult:
+    def run(self, plan: Plan | None = None, pace: MachinePace | None = None) -> RunResult:
         """Run it, or search for its sustainable rate; *plan* is its own, where there is one yet.
 
         With a *pace*, what is timed is run again where others disturb the machine.
@@ -208,7 +207,7 @@ class _PointRun:
             write_json(self.directory / _STORED, stored)
         return result
 
-    def _run_at_best_pace(self, plan: Plan | None, pace: Pace) -> RunResult:
+    def _run_at_best_pace(self, plan: Plan | None, pace: MachinePace) -> RunResult:
         """Return what the run at the machine's best pace came to, or one that is wrong.
 
         Which one counts does not depend on how long it took.
@@ -255,7 +254,7 @@ def _in_turn(
     runs: Mapping[int, _PointRun],
     plans: Mapping[int, Plan],
     note: Callable[[str], None],
-    pace: Pace | None,
+    pace: MachinePace | None,
 ) -> Generator[tuple[int, RunResult]]:
     """Run all of *runs* here, and yield each with its number; *note* is called before each.
 

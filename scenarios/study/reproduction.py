@@ -24,7 +24,7 @@ from scenarios.config import Section
 from scenarios.formatting import TextTable, format_value
 from scenarios.machine import describe_machine, versions
 from scenarios.report.result_tables import reproduction_table
-from scenarios.run_directory import UNFINISHED, Recorded, read_json
+from scenarios.run_directory import UNFINISHED, WrittenResult, read_json
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Finding, Outcome
@@ -265,7 +265,7 @@ class Reproduced:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reproduction(Recorded):
+class Reproduction(WrittenResult):
     """All studies of a paper at a scale."""
 
     file = RECORD

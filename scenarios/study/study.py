@@ -18,9 +18,8 @@ from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine import describe_machine
 from scenarios.plan import make_parameters, topology_of
-from scenarios.report.run_summary import WORDS
 from scenarios.scenario_files import STUDY, ConfigError
-from scenarios.study.section import Axis, Panel, StudySection, Variant
+from scenarios.study.section import Axis, Panel, StudySection
 from scenarios.surveys.survey import Kind
 from topologies.assumptions import ASSUMPTIONS, Assumption, assumptions_of
 
@@ -56,6 +55,9 @@ _ESTIMATES = ("capacity_tps",)
 """Measures that are computed from what a run spent, as if something else had been run."""
 
 _MEMORY_WORTH_A_WORD = 1 << 30
+
+WORDS = ("scenario", "topology", "query", "streams", "backend", "clock", "digest")
+"""Keys of a run's record that have no number, and none within them."""
 
 _STREAM_SEEDS = 256
 """Seeds of synthetic fields from one repetition to the next; a run's streams have fewer fields."""
@@ -296,7 +298,8 @@ def build_study(
                 if variant.only and place not in variant.only:
                     numbers.append(())
                     continue
-                first = _configure(base, panel, variant, axis, place)
+                settings = panel.set | variant.set | variant.settings(axis, place)
+                first = scenario_files.change(base, settings)
                 label = ", ".join(part for part in (panel.name, name, x) if part)
                 _check_measure(base.name, first, measures[-1])
                 kind = kind_of(first, measures[-1])
@@ -380,13 +383,6 @@ def reseed(config: RunConfig, repetition: int) -> RunConfig:
             seed = stream.synthetic.seed + repetition * _STREAM_SEEDS
             settings[f"streams.{place}.synthetic.seed"] = seed
     return scenario_files.change(config, settings)
-
-
-def _configure(
-    base: RunConfig, panel: Panel, variant: Variant, axis: Axis, place: int
-) -> RunConfig:
-    settings = {**panel.set, **variant.set, **variant.settings(axis, place)}
-    return scenario_files.change(base, settings)
 
 
 def kernel_clock(measures: Iterable[str]) -> Clock:

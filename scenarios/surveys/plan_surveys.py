@@ -286,16 +286,10 @@ def _by_tuple(found: Sequence[Matches]) -> np.ndarray:
     """Return results by newest tuple, as `Executed` has them; parts of one tuple's add up."""
     if not found:
         return np.empty((4, 0), np.uint64)
-    stream = np.concatenate([np.full(len(part), part.stream) for part in found])
-    probe, count = (np.concatenate([getattr(p, at) for p in found]) for at in ("probe_id", "count"))
-    fingerprint = np.concatenate([part.fingerprint for part in found])
-    order = np.lexsort((probe, stream))
-    stream, probe = stream[order], probe[order]
-    begins = np.flatnonzero((np.diff(stream, prepend=-1) != 0) | (np.diff(probe, prepend=-1) != 0))
-    columns = (
-        stream[begins],
-        probe[begins],
-        np.add.reduceat(count[order], begins),
-        np.add.reduceat(fingerprint[order], begins),
-    )
-    return np.stack([column.astype(np.uint64) for column in columns])
+    columns = {"stream": np.concatenate([np.full(len(part), part.stream) for part in found])}
+    for name in ("probe_id", "count", "fingerprint"):
+        columns[name] = np.concatenate([getattr(part, name) for part in found])
+    parts = pa.table(columns).group_by(["stream", "probe_id"], use_threads=False)
+    summed = parts.aggregate([("count", "sum"), ("fingerprint", "sum")])
+    ordered = summed.sort_by([("stream", "ascending"), ("probe_id", "ascending")])
+    return np.stack([column.to_numpy().astype(np.uint64) for column in ordered.columns])

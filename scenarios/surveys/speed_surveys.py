@@ -45,7 +45,7 @@ from joins.window_join.shared_join import THREAD_TASK_ROWS
 from joins.window_join.window_join import WindowJoin
 from netsim.cost import CostProfile
 from scenarios.calibration.window_workload import (
-    Matches,
+    MatchSums,
     WindowWorkload,
     band_join,
     expected_matches,
@@ -337,7 +337,7 @@ class Stream:
         self._clock = time.perf_counter if threads else time.thread_time
         self._remember = remember
         # Every batch is full but the last one of an `advance`, which has at least as many tuples.
-        self._found: deque[Matches] = deque(maxlen=remember // batch_rows + 2)
+        self._found: deque[MatchSums] = deque(maxlen=remember // batch_rows + 2)
 
     def fill(self, tuples: int) -> None:
         """Fill the windows with *tuples* that see nothing: a nested loop would never end."""
@@ -356,7 +356,7 @@ class Stream:
         return seconds
 
     @property
-    def last_matches(self) -> Matches:
+    def last_matches(self) -> MatchSums:
         """The matches of the last tuples that were timed, so many as are stored."""
         count, fingerprint = map(np.concatenate, zip(*self._found, strict=True))
         return count[-self._remember :], fingerprint[-self._remember :]
@@ -397,7 +397,7 @@ def take_drift_speed(survey: DriftSpeedSurvey, seed: int, profile: CostProfile) 
     )
 
 
-def _drift_pass(survey: DriftSpeedSurvey) -> tuple[list[float], Matches]:
+def _drift_pass(survey: DriftSpeedSurvey) -> tuple[list[float], MatchSums]:
     """Return the seconds that each window of tuples took, and the matches of the last ones."""
     window = 1 << survey.window_bits
     making = Making(merge_ratio=survey.merge_ratio, threads=survey.threads)

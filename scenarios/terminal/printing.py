@@ -151,34 +151,26 @@ def show_catalog(out: Console, listed: Mapping[str, Sequence[Mapping[str, Any]]]
     for one in listed["scenarios"]:
         papers.setdefault(one["paper"], []).append(one)
     for paper, scenarios in papers.items():
-        columns = ["scenario", "what it is", "figure", "runs", "tuples"]
         rows = [
-            [
+            (
                 one["name"],
                 one["title"],
                 one["figure"] or "",
+                ", ".join(one["topologies"]),
                 str(one["runs"]),
                 format_count(one["tuples"]) if one["tuples"] else "",
-            ]
+            )
             for one in scenarios
         ]
-        if wide:
-            columns.insert(3, "topologies")
-            for row, one in zip(rows, scenarios, strict=True):
-                row.insert(3, ", ".join(one["topologies"]))
-        table = TextTable(
-            title=paper or "For engines",
-            columns=tuple(columns),
-            rows=rows,
-            text_columns=4 if wide else 3,
-        )
-        print_table(out, table)
+        columns = ("scenario", "what it is", "figure", "topologies", "runs", "tuples")
+        title = paper or "For engines"
+        table = TextTable(title=title, columns=columns, rows=rows, text_columns=4)
+        print_table(out, table if wide else table.chosen((0, 1, 2, 4, 5)))
     systems = [
         (one["name"], one["title"], "yes" if one["exact"] else "no claim", one["paper"])
         for one in listed["topologies"]
     ]
-    columns = ["topology", "what it is", "exact", "paper"]
     if systems:
-        kept = len(columns) if wide else 3
-        rows = [list(row[:kept]) for row in systems]
-        print_table(out, TextTable(title="Topologies", columns=tuple(columns[:kept]), rows=rows))
+        named = ("topology", "what it is", "exact", "paper")
+        table = TextTable(title="Topologies", columns=named, rows=systems)
+        print_table(out, table if wide else table.chosen(range(3)))

@@ -27,10 +27,9 @@ from rich.table import Table
 from actors import protocol
 from netsim.trace import COLUMNS
 from scenarios.formatting import format_duration
-from scenarios.line import Line
+from scenarios.observer import Line, Observer
 from scenarios.plan import Plan
 from scenarios.report.run_summary import NEAR
-from scenarios.terminal import Observer
 from scenarios.terminal.printing import console
 from scenarios.terminal.views import show_plan, show_streams, show_study
 

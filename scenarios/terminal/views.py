@@ -14,6 +14,7 @@ from rich.tree import Tree
 
 from joins.work import NO_WORK, Step
 from netsim.cost import COSTS, CostProfile, load_profile
+from netsim.trace import TIMES
 from scenarios.config import RunConfig
 from scenarios.formatting import (
     NO_VALUE,
@@ -505,8 +506,7 @@ def show_replayed(
 
 
 _MESSAGE = ("sender", "receiver", "port", "seq", "nbytes", "rows")
-_TIMES = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
-"""What is shown of a message of a trace, and of its times."""
+"""What is shown of a message of a trace, beside its times."""
 
 
 def show_difference(out: Console, difference: Difference) -> None:
@@ -529,13 +529,13 @@ def show_difference(out: Console, difference: Difference) -> None:
 
 def _rows_of(difference: Difference) -> list[TextTable]:
     """Return the rows of either run; the one that differs is marked."""
-    columns = ("row", *_MESSAGE, *(f"{name.removesuffix('_ns')} (ms)" for name in _TIMES))
+    columns = ("row", *_MESSAGE, *(f"{name.removesuffix('_ns')} (ms)" for name in TIMES))
     tables = []
     for run, rows in zip(difference.runs, difference.rows, strict=True):
         lines = []
         for place, row in enumerate(rows.to_pylist(), difference.first):
             mark = "FAIL" if place == difference.row else ""
-            times = [f"{row[name] / 1e6:.6f}" for name in _TIMES]
+            times = [f"{row[name] / 1e6:.6f}" for name in TIMES]
             cells = [f"{place:,}", *(str(row[name]) for name in _MESSAGE), *times]
             lines.append([TableCell(cell, mark) for cell in cells])
         tables.append(TextTable(columns=columns, rows=lines, title=str(run)))

@@ -18,21 +18,32 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.feed import StreamData, open_feed
-from actors.result_files import collectors_path, late_path, summary_path
+from actors.result_files import (
+    COLLECTORS_SCHEMA,
+    LATE_SCHEMA,
+    SUMMARY_SCHEMA,
+    collectors_path,
+    late_path,
+    pairs_path,
+    pairs_schema,
+    part_files,
+    summary_path,
+)
 from actors.results import Sink
 from actors.source import NS_PER_S, Feeding
+from joins.errors import DataError
 from joins.queries.query import JoinQuery
 from joins.semijoins.value_sample import TupleSample
 from netsim.outcome import Outcome, Recovered
-from scenarios.config import build_network
+from netsim.trace import TRACE_SCHEMA
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
 from scenarios.verdict import CheckResult, PairCounts, Verdict
-from scenarios.verdict.file_checks import check_files, require_files
 from scenarios.verdict.latency_check import LatencyCheck
 from scenarios.verdict.oracle_check import Expectation, PairDifferences, arrival_numbers, compare
 from scenarios.verdict.trace_checks import (
@@ -53,6 +64,7 @@ _FIGURES = (
     "a raw file or a table became when it was prepared"
 )
 
+_AGAIN = "the run is judged by what it wrote, so run it again"
 _CHUNK_ROWS = 8_192
 _INT64 = np.iinfo(np.int64)
 
@@ -80,16 +92,14 @@ def judge(
     from scenarios.verdict.second_reading import check_reading
 
     path = directory / TRACE
-    require_files(plan, directory)
-    graph, network = plan.graph(), None
-    if plan.config.clock == "virtual":
-        network = build_network(plan.config.network, dict.fromkeys(graph.placement.values()))
+    _require_files(plan, directory)
+    graph = plan.graph()
     latencies = LatencyCheck(plan)
     trace = ReadTrace(
         path,
         wiring=graph.wiring,
         placement=graph.placement,
-        network=network,
+        network=plan.network if plan.config.clock == "virtual" else None,
         widest=prod(max(1.0, f.factor) for f in plan.config.faults if f.kind == "bandwidth"),
         watch=latencies.add_rows,
     )
@@ -123,7 +133,7 @@ def judge(
     bound = {name: str(value) for name, value in plan.config.bind.items()}
     verdict.checks = [
         check_reading(plan.config.query, bound, plan.query),
-        check_files(plan, directory, found.odd_rows),
+        _check_files(plan, directory, found.odd_rows),
         _oracle(verdict),
         _rows(found),
         _pairs(found),
@@ -156,6 +166,72 @@ def judge(
     verdict.checks += sampled
     verdict.as_promised |= sampled[0].passed is True
     return verdict, found.latencies, approximated
+
+
+def _require_files(plan: Plan, directory: Path) -> None:
+    """Raise :exc:`DataError` naming a file of results that is missing or not as it was written."""
+    for path, schema in _result_files(plan, directory).items():
+        parts = part_files(path)
+        if not parts:
+            raise DataError(f"{path} has no parts: {_AGAIN}")
+        for part in parts:
+            _require_file(part, schema)
+    _require_file(directory / TRACE, TRACE_SCHEMA)
+    for path in (late_path(directory), collectors_path(directory)):
+        table = pq.read_table(path)
+        for name in table.column_names:
+            if table[name].null_count:
+                raise DataError(f"{path}: column {name} has missing values; {_AGAIN}")
+
+
+def _check_files(plan: Plan, directory: Path, odd_rows: int) -> CheckResult:
+    """Check that there is no other file of results, and that figures are possible.
+
+    *odd_rows* are those of reports that no actor can have sent, see
+    `scenarios.result_readers.Summaries`.
+    """
+    expected = _result_files(plan, directory)
+    others = set(directory.glob("probes-*")) - expected.keys()
+    for path in expected:
+        if path.is_dir():
+            others |= set(path.iterdir()) - set(part_files(path))
+    collectors = pq.read_table(collectors_path(directory))
+    negative = sum(any(figure < 0 for figure in row.values()) for row in collectors.to_pylist())
+    wrong = []
+    if others:
+        names = ", ".join(sorted(str(path.relative_to(directory)) for path in others))
+        wrong.append(f"the run does not write {names}")
+    if odd_rows:
+        wrong.append(f"{odd_rows:,} rows have a sender that is no actor, or a negative latency")
+    if negative:
+        wrong.append(f"{negative:,} rows of collectors have negative figures")
+    detail = "they are those that a run writes, and no sender, latency or collector is impossible"
+    return CheckResult(name="files", passed=not wrong, detail="; ".join(wrong) or detail)
+
+
+def _result_files(plan: Plan, directory: Path) -> dict[Path, pa.Schema]:
+    streams = plan.query.streams
+    files = {summary_path(directory, stream): SUMMARY_SCHEMA for stream in range(len(streams))}
+    files |= {late_path(directory): LATE_SCHEMA, collectors_path(directory): COLLECTORS_SCHEMA}
+    return files | ({pairs_path(directory): pairs_schema(streams)} if plan.config.pairs else {})
+
+
+def _require_file(path: Path, schema: pa.Schema) -> None:
+    """Raise :exc:`DataError` where *path* is no file with the columns of *schema*."""
+    if not path.is_file():
+        raise DataError(f"{path} is missing: {_AGAIN}")
+    try:
+        found = pq.read_schema(path)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{path} is damaged ({error}): {_AGAIN}") from None
+    if found.names != schema.names:
+        names = ", ".join(schema.names)
+        raise DataError(f"{path} has columns {', '.join(found.names)}, not {names}: {_AGAIN}")
+    for column, written in zip(found, schema, strict=True):
+        if column.type != written.type:
+            raise DataError(
+                f"{path}: column {column.name} is {column.type}, not {written.type}; {_AGAIN}"
+            )
 
 
 def _oracle(verdict: Verdict) -> CheckResult:

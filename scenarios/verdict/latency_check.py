@@ -35,17 +35,12 @@ class LatencyCheck:
     """
 
     def __init__(self, plan: Plan) -> None:
-        graph = plan.graph()
-        specs = graph.specs
-        sources = [place for place, name in enumerate(specs) if name in graph.sources]
-        emitters = [
-            place
-            for place, spec in enumerate(specs.values())
-            if spec.actor is Sink or not spec.is_ours
-        ]
-        self._sources, self._emitters = (_mask(codes, len(specs)) for codes in (sources, emitters))
+        specs, sources = plan.graph().specs, plan.graph().sources
+        emitting = [spec.actor is Sink or not spec.is_ours for spec in specs.values()]
+        self._sources = np.array([name in sources for name in specs])
+        self._emitters = np.array(emitting)
         self._rate_tps = plan.feeding.rate_tps
-        self._unknown = _why_not(plan, len(sources), bool(emitters))
+        self._unknown = _why_not(plan, len(sources), any(emitting))
         self._by_rate = (
             _births_known(plan) and plan.config.clock == "virtual" and not _has_wrong_clocks(plan)
         )
@@ -157,12 +152,6 @@ def _sorted_columns(parts: list[np.ndarray]) -> np.ndarray:
     """Join arrays of two rows each, in the order of the first row."""
     joined = np.concatenate(parts, axis=1)
     return joined[:, np.argsort(joined[0], kind="stable")]
-
-
-def _mask(codes: list[int], most: int) -> np.ndarray:
-    mask = np.zeros(most, np.bool_)
-    mask[codes] = True
-    return mask
 
 
 def _why_not(plan: Plan, sources: int, emitters: bool) -> str:

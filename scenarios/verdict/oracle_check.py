@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.feed import Disorder, Recorded, StreamData, open_feed
+from actors.feed import Disorder, Recorded, StreamData, StreamFile, open_feed
 from actors.result_files import id_columns, pairs_path, summary_path
 from joins import oracle
 from joins.arrivals import Arrivals
@@ -38,13 +39,12 @@ from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram, ListedPairs, Summaries
 from scenarios.verdict import OFFENDERS_NAMED, Offender, PairCounts
 from scenarios.verdict.latency_check import LatencyCheck
-from scenarios.verdict.stream_sums import ColumnSums
 from topologies.topology import Approximation
 
 WORTH_A_THREAD = 32_768
-"""Tuples of all streams from which on it is worth to work beside the run."""
+"""With so many tuples in all streams or more, it pays to work beside the run."""
 CHUNK_ROWS = 65_536
-"""Arrivals that the oracle takes at once."""
+"""Arrivals that the oracle takes at once, and rows of a stream that are read at once."""
 
 
 def expected_sums(
@@ -61,7 +61,6 @@ def expected_sums(
 def _chunks(files: Sequence[StreamData]) -> Iterator[Arrivals]:
     """Yield all arrivals, which must be those of the streams, by event time.
 
-    The run read and merged the streams by the same code: what that gets wrong neither would miss.
     Raise :exc:`DataError` where fewer tuples can be read than a stream has, in another order, or
     with other values.
     """
@@ -111,6 +110,60 @@ def _latest(arrivals: Arrivals, before: tuple[int, int]) -> tuple[int, int]:
             "answer cannot be judged"
         )
     return int(ts[-1]), int(stream[-1])
+
+
+class ColumnSums:
+    """A sum per column of the tuples of a stream that have been added.
+
+    The run and the oracle read the streams by the same code: where that is wrong, both join the
+    wrong values. So those on disk or in memory are read here by pyarrow alone. Each value's bits
+    count by its place, so that a sum differs where a value differs, is another tuple's or another
+    column's.
+
+    Attributes
+    ----------
+    of
+        Column to its sum, modulo 2^64.
+    """
+
+    def __init__(self) -> None:
+        self.of: dict[str, int] = {}
+
+    def add_batch(self, batch: Batch) -> None:
+        """Add tuples that were read, each at the place that its id says."""
+        self._add(batch.id, {"ts": batch.ts, **batch.fields})
+
+    def _add(self, places: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
+        weights = places.astype(np.uint64) * np.uint64(2) + np.uint64(1)  # odd: no bit is lost
+        for name, values in columns.items():
+            total = int((np.ascontiguousarray(values).view(np.uint64) * weights).sum())
+            self.of[name] = (self.of.get(name, 0) + total) % 2**64
+
+    @classmethod
+    def of_stream(cls, file: StreamData) -> ColumnSums:
+        """Return the sums of the tuples that a run reads of a stream."""
+        sums, first, left = cls(), 0, file.tuples
+        dtypes = {"ts": "int64", **file.schema.fields}
+        for block in _blocks(file, list(dtypes)):
+            block = block.slice(0, left)
+            columns = {
+                name: np.asarray(block[name].to_numpy(zero_copy_only=False), dtype)
+                for name, dtype in dtypes.items()
+            }
+            sums._add(np.arange(first, first + len(block)), columns)
+            first, left = first + len(block), left - len(block)
+            if not left:
+                break
+        return sums
+
+
+def _blocks(file: StreamData, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    if not isinstance(file, StreamFile):
+        yield from file.table.select(columns).to_batches(CHUNK_ROWS)
+        return
+    for path in sorted(file.directory.glob("*.parquet")):
+        with pq.ParquetFile(path) as segment:
+            yield from segment.iter_batches(CHUNK_ROWS, columns=columns, use_threads=False)
 
 
 class _Stored(NamedTuple):

@@ -23,10 +23,9 @@ from actors.protocol import HEADER_BYTES, Channel, Wiring
 from actors.result_files import COLLECTORS_SCHEMA
 from netsim.network import link_between
 from netsim.outcome import Outcome
-from netsim.trace import COLUMNS, READ_ROWS, trace_names
+from netsim.trace import COLUMNS, READ_ROWS, TIMES, codes_of, trace_names
 from scenarios.verdict import CheckResult
 
-_TIMES = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
 _MOST_BYTES = 2**30
 """A longer message is taken to be so long: its bits times a second's nanoseconds fit into int64."""
 _MOST_BPS = 2**63 - 1
@@ -144,8 +143,7 @@ class ReadTrace:
                 columns[place] = column.to_numpy()
                 continue
             codes = self._ports if COLUMNS[place] == "port" else self._actors
-            code_of = np.array([codes.get(name, -1) for name in column.dictionary.to_pylist()])
-            columns[place] = code_of[column.indices.to_numpy()]
+            columns[place] = codes_of(column, codes)
             unknown |= columns[place] < 0
         self.unknown += int(unknown.sum())
         return columns
@@ -163,7 +161,7 @@ class ReadTrace:
         if self._watch:
             self._watch(at)
         actors = len(self._actors)
-        times = [at[name] for name in _TIMES]
+        times = [at[name] for name in TIMES]
         if not self.virtual:  # clocks of machines differ: a message may seem to arrive early
             del times[:2]
         backwards = times[0] < 0

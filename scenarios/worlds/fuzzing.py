@@ -1,4 +1,7 @@
-"""Fuzzing: worlds drawn one after the other, run, judged and counted; what fails is made small."""
+"""Fuzzing: worlds drawn one after the other, run, judged and counted; what fails is made small.
+
+A world that failed is in a file, and can be run again.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from pydantic import NonNegativeInt, PositiveInt
 
 from actors.hosting.invariants import WatchingHost
 from actors.protocol import Progress
@@ -21,11 +26,14 @@ from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
 from netsim.outcome import Outcome
-from scenarios.line import Line
+from scenarios.config import MAX_SEED
+from scenarios.observer import SILENT, Line, Observer
 from scenarios.processes import process_pool
 from scenarios.run import Report, execute
+from scenarios.run_directory import RUNS
+from scenarios.scenario_files import ConfigError
 from scenarios.worlds.drawing import draw_world, with_recovery
-from scenarios.worlds.world import Recording, World, WorldStream
+from scenarios.worlds.world import Recording, World, WorldStream, read_recording
 from topologies import TOPOLOGIES, Named, registered_names
 
 _REPORTS_MAX = 500
@@ -37,6 +45,9 @@ _EXACT_OF_TEN = 8
 promise less."""
 
 _WORLDS_OF_A_TASK = 8
+
+_REPORTS = 50
+"""Lines of progress at the most."""
 
 TRIES_MAX = 300
 """Worlds that are tried, by default: most failures are small after a hundred."""
@@ -50,26 +61,17 @@ class EndlessRunError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorldTrial:
-    """What became of one world.
+class WorldTrial(Recording):
+    """What became of one world; a failure has its kind before a colon, and then the words.
 
     Attributes
     ----------
-    world
-        The world.
-    digest
-        Of its run; None where that did not end.
-    failure
-        What was wrong, a kind before a colon and then the words; None for nothing.
     expected, messages
         Pairs that the oracle expects, and messages between actors.
     happened
         Faults by kind, restarts and snapshots, as they happened.
     """
 
-    world: World
-    digest: str | None = None
-    failure: str | None = None
     expected: int = 0
     messages: int = 0
     happened: Counter[str] = field(default_factory=Counter)
@@ -78,11 +80,6 @@ class WorldTrial:
     def kind(self) -> str:
         """The kind of failure."""
         return (self.failure or "").partition(":")[0]
-
-    @property
-    def recording(self) -> Recording:
-        """The world as a file has it."""
-        return Recording(world=self.world, digest=self.digest, failure=self.failure)
 
 
 def try_world(world: World, **how: Any) -> WorldTrial:
@@ -246,35 +243,64 @@ class Fuzzed:
 
 
 def fuzz(
-    worlds: int,
+    worlds: PositiveInt = 1000,
     *,
-    seed: int = 1,
+    seed: NonNegativeInt = 1,
     topologies: Named | Sequence[Named] = (),
-    processes: int = 1,
-    directory: Path,
-    on_trial: Callable[[Fuzzed], None] = lambda so_far: None,
+    processes: PositiveInt = 1,
+    out: str | Path | None = None,
+    observer: Observer = SILENT,
 ) -> Fuzzed:
-    """Run so many worlds, in turn of all *topologies*, by default of all there are.
+    """Draw worlds at random, run each, and judge its answer.
 
-    A world that fails is made small, and written to *directory* as ``world-NUMBER.json``. The
-    worlds, and what becomes of them, do not depend on the number of *processes*. *on_trial* is
-    called after each world.
+    A world is a small run: a query, tuples, a topology with its parameters, a network, an order of
+    arrival, faults and crashes. One that breaks what it promises is made small, and written to a
+    file for `replay`.
 
-    Raise :exc:`TopologyError` for a topology that there is not.
+    Parameters
+    ----------
+    worlds
+        How many to run.
+    seed
+        The same seed has the same worlds.
+    topologies
+        The systems, in turn; by default all.
+    processes
+        Processes to share the work among. The worlds are the same with any number.
+    out
+        Folder for failing worlds; by default ``runs/fuzz``. It is made when one fails.
+    observer
+        Shows progress; by default nothing is shown.
+
+    Raises
+    ------
+    TopologyError
+        There is no topology of that name.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> fuzzed = js.fuzz(4, topologies=["nested_loop", "split_join"])
+    >>> fuzzed.worlds, fuzzed.failures
+    (4, [])
     """
+    if seed > MAX_SEED:
+        raise ConfigError(f"seed = {seed}: 0 to {MAX_SEED} is allowed")
+    folder = RUNS / "fuzz" if out is None else Path(out)
     names = tuple(registered_names(topologies)) or tuple(TOPOLOGIES)
     fuzzed = Fuzzed(seed=seed, topologies=names)
     run = partial(_trial, seed=seed, topologies=names)
-    with _mapped(processes) as mapped:
+    with observer.points(worlds) as line, _mapped(processes) as mapped:
         for number, trial in enumerate(mapped(run, range(worlds))):
             fuzzed.count(trial)
             if trial.failure is not None:
                 smallest = shrink_trial(trial)
                 fuzzed.failures.append(smallest)
-                directory.mkdir(parents=True, exist_ok=True)
-                fuzzed.files.append(directory / f"world-{number}.json")
-                write_text(fuzzed.files[-1], f"{smallest.recording}\n")
-            on_trial(fuzzed)
+                folder.mkdir(parents=True, exist_ok=True)
+                fuzzed.files.append(folder / f"world-{number}.json")
+                write_text(fuzzed.files[-1], f"{smallest}\n")
+            if fuzzed.worlds % ceil(worlds / _REPORTS) == 0 and fuzzed.worlds < worlds:
+                line.on_point(fuzzed.worlds, f"{len(fuzzed.failures)} failed")
     return fuzzed
 
 
@@ -432,3 +458,80 @@ def _without(stream: WorldStream, begin: int, end: int) -> WorldStream:
     return WorldStream(
         **{name: column[:begin] + column[end:] for name, column in vars(stream).items()}
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """A world that was run again.
+
+    Attributes
+    ----------
+    recording
+        What its file says: the world, the digest of its run, and what was wrong with it.
+    trial
+        What became of it now.
+
+    Examples
+    --------
+    >>> import json, tempfile, joinsim as js
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '4')"
+    >>> stream = {"ts": [1, 2], "x": [0.5, 0.1], "y": [1, 2]}
+    >>> world = {"topology": "nested_loop", "query": query, "streams": [stream]}
+    >>> with tempfile.NamedTemporaryFile("w") as file:
+    ...     json.dump({"world": world}, file)
+    ...     file.flush()
+    ...     replayed = js.replay(file.name)
+    >>> replayed.same, replayed.trial.failure, replayed.summary["tuples"]
+    (None, None, 2)
+    """
+
+    recording: Recording
+    trial: WorldTrial
+
+    @property
+    def same(self) -> bool | None:
+        """Whether the run has the digest of the file; None where that has none."""
+        expected = self.recording.digest
+        return None if expected is None else self.trial.digest == expected
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Everything but the world as plain data, as ``--json`` prints it."""
+        return {
+            "topology": self.trial.world.topology,
+            "tuples": self.trial.world.tuples,
+            "digest": self.trial.digest,
+            "same_digest": self.same,
+            "failure": self.trial.failure,
+            "recorded_failure": self.recording.failure,
+        }
+
+
+def replay(file: str | Path) -> Replayed:
+    """Run the world in a file again.
+
+    Parameters
+    ----------
+    file
+        What `fuzz` wrote of a failing world.
+
+    Raises
+    ------
+    JoinsimError
+        The file does not describe a world, or its world cannot be run; names what is wrong.
+
+    Examples
+    --------
+    >>> import json, tempfile, joinsim as js
+    >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '4')"
+    >>> stream = {"ts": [1, 2], "x": [0.5, 0.1], "y": [1, 2]}
+    >>> world = {"topology": "nested_loop", "query": query, "streams": [stream]}
+    >>> with tempfile.NamedTemporaryFile("w") as file:
+    ...     _ = file.write(json.dumps({"world": world, "failure": "oracle: 1 missing"}))
+    ...     file.flush()
+    ...     replayed = js.replay(file.name)
+    >>> print(replayed.recording.failure, "then, now", replayed.trial.failure)
+    oracle: 1 missing then, now None
+    """
+    recording = read_recording(Path(file))
+    return Replayed(recording=recording, trial=try_world(recording.world))

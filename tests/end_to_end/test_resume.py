@@ -21,8 +21,7 @@ from actors.hosting import saved_run
 from actors.protocol import Progress
 from joinsim import _scenario
 from joinsim._calls import of_query
-from scenarios.line import Line
-from scenarios.terminal import Observer
+from scenarios.observer import Line, Observer
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_prepared
 from tests.end_to_end.stopping import command, started_at
 

@@ -17,7 +17,7 @@ from actors.protocol import Progress, Reply
 from joins.errors import JoinsimError
 from netsim.outcome import Outcome
 from scenarios import run as running
-from scenarios.line import Line
+from scenarios.observer import Line
 from scenarios.run import simulate
 from scenarios.run_directory import read_results
 from scenarios.worlds.drawing import draw_world, with_recovery

@@ -9,7 +9,15 @@ import pyarrow as pa
 import pytest
 
 import joinsim as js
-from scenarios.measures import GROWTH, PARTS, PRECISION, Pace, growth, highest_sustained, window_lag
+from scenarios.measures import (
+    GROWTH,
+    PACE_PARTS,
+    PRECISION,
+    Pace,
+    growth,
+    highest_sustained,
+    window_lag,
+)
 
 TUPLES = 4_000
 
@@ -26,7 +34,7 @@ PACE_ROLES = {"source": "source", "machine": "machine", "sink": "sink"}
 def test_a_message_spreads_its_arrivals_evenly_over_the_time_that_it_took():
     journal = trace(PACE, ("machine", 9, 1_000), ("machine", 19, 6_000))
     pace = list(Pace(journal, PACE_ROLES).over_parts(20).values())
-    assert len(pace) == PARTS  # one arrival each
+    assert len(pace) == PACE_PARTS  # one arrival each
     assert pace[:10] == pytest.approx([1e9 / 100] * 10)
     assert pace[10:] == pytest.approx([1e9 / 500] * 10)
 
@@ -51,7 +59,7 @@ def test_an_arrival_is_done_when_the_last_to_hear_of_it_or_of_one_before_is():
 def test_the_parts_add_up_to_the_whole():
     journal = trace(PACE, ("machine", 12, 500), ("machine", 40, 600), ("sink", 99, 3_000))
     pace = Pace(journal, PACE_ROLES).over_parts(100)
-    seconds = sum(100 / PARTS / tps for tps in pace.values() if tps)
+    seconds = sum(100 / PACE_PARTS / tps for tps in pace.values() if tps)
     assert seconds == pytest.approx(3e-6)
 
 

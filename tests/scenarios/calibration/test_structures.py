@@ -15,7 +15,7 @@ from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
 from joins.window_join.registry import INDEXES, SHARED
 from joins.work import Step, Work
 from netsim.cost import StructureCost, load_profile
-from scenarios import timing
+from scenarios import machine
 from scenarios.calibration import structure_work
 from scenarios.calibration.fit import fit_structure, fit_structures
 from scenarios.calibration.structure_work import (
@@ -151,7 +151,7 @@ def test_what_others_have_disturbed_is_measured_again(
     works = [Workload(structure=name, fill=partial(fill, name)) for name in "ab"]
     readings = iter(paces)
     monkeypatch.setattr(structure_work, "workloads", lambda: works)
-    monkeypatch.setattr(timing, "interpret_s", lambda: next(readings))
+    monkeypatch.setattr(machine, "interpret_s", lambda: next(readings))
     monkeypatch.setattr(structure_work, "_SECONDS", 0)
     structure_work.measure_all([64], [1], [2], passes=2)
     assert found == measured

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from actors.hosting.inline import Clock
-from scenarios import scenario_files, timing
+from scenarios import machine, scenario_files
 from scenarios.config import RunConfig
 from scenarios.many_runs import Preparation, RunResult
 from scenarios.report.result_tables import chart_table, claims_table
@@ -260,7 +260,7 @@ def test_what_others_have_disturbed_is_measured_again(
         ran.append(RunResult(config=config, record=record, passed=True, claims_exact=False))
         return ran[-1]
 
-    monkeypatch.setattr(timing, "interpret_s", lambda: next(readings))
+    monkeypatch.setattr(machine, "interpret_s", lambda: next(readings))
     monkeypatch.setattr(point_runs, "_take_survey", take)
     found = run_points(
         study, {}, tmp_path, on_point=lambda number, label: None, replay=lambda point: ""
@@ -298,7 +298,7 @@ def test_a_measured_run_that_is_wrong_is_not_measured_away(
         return RunResult(config=config, record={"tuples_s": {"median": 1.0}}, passed=passed)
 
     verdicts = iter([True, False, True])
-    monkeypatch.setattr(timing, "interpret_s", lambda: next(readings))
+    monkeypatch.setattr(machine, "interpret_s", lambda: next(readings))
     monkeypatch.setattr(point_runs, "_take_survey", take)
     found = run_points(
         study, {}, tmp_path, on_point=lambda number, label: None, replay=lambda point: ""

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from scenarios.measures import look_up, merge_times_ms, record
-from scenarios.report.run_summary import WORDS
+from scenarios.study.study import WORDS
 from tests.scenarios.toy_run import toy_config, toy_report
 
 

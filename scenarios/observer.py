@@ -1,17 +1,20 @@
 """What is called while something goes on, to show how far it is; by itself it shows nothing.
 
-The line in the terminal is `scenarios.terminal.progress`.
+What shows it in the terminal is `scenarios.terminal.progress`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # a list is printed sooner without
     import numpy as np
 
     from actors.protocol import Progress
+    from scenarios.plan import Plan
+    from scenarios.study.study import Study
 
 
 class Line:
@@ -42,3 +45,37 @@ class Line:
 
 
 NO_LINE = Line()
+
+
+class Observer:
+    """Shows what runs, and how far it is."""
+
+    def note(self, text: str) -> None:
+        """Show what is being done."""
+
+    def compiling(self) -> None:
+        """Show that kernels are compiled, before the run."""
+
+    def planned(self, plan: Plan) -> None:
+        """Show what will run, before its first event."""
+
+    def compared(self, plan: Plan) -> None:
+        """Show the streams of *plan*, which several systems are to join."""
+
+    def study(self, study: Study) -> None:
+        """Show what a study will run."""
+
+    def preparing(self) -> AbstractContextManager[Line]:
+        """Show the stages of data preparation."""
+        return nullcontext(NO_LINE)
+
+    def running(self, plan: Plan) -> AbstractContextManager[Line]:
+        """Show how far the run is."""
+        return nullcontext(NO_LINE)
+
+    def points(self, total: int) -> AbstractContextManager[Line]:
+        """Show which of *total* runs is in progress."""
+        return nullcontext(NO_LINE)
+
+
+SILENT = Observer()
