@@ -24,7 +24,7 @@ from actors.results import Found, send_answers
 from actors.source import Fed, Probes, give_windows
 from actors.window_join import expire
 from joins.batch import Batch, Schema
-from joins.indexes.index import Index, probe_columns, ranges_for, stored_codes, stored_columns
+from joins.indexes.index import Index, codes_of, ranges_of
 from joins.indexes.structures import find_window_index
 from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
@@ -139,9 +139,8 @@ class Segment(Stateful):
 
     def store(self, part: Probes, context: Context) -> None:
         """Add *part*, whose positions follow those that are here."""
-        columns = stored_columns(self._conditions, part.batch)
         self.tuples = Probes.concat([self.tuples, part])
-        work = self._index.insert(stored_codes(self._conditions, columns), part.batch.id)
+        work = self._index.insert(codes_of(self._conditions, part.batch), part.batch.id)
         context.charge(work, Step(f"{self._name}.insert", len(part), len(self._index)))
         context.charge(Work(bytes_copied=part.nbytes))
 
@@ -219,8 +218,7 @@ class Segment(Stateful):
     ) -> tuple[np.ndarray, ProbeResult]:
         """Probe with those of *arriving* that see any tuples; return which, and the result."""
         rows = np.flatnonzero(start < stop)
-        columns = probe_columns(self._conditions, arriving.batch, rows)
-        ranges = ranges_for(self._conditions, columns, start[rows], stop[rows])
+        ranges = ranges_of(self._conditions, arriving.batch, start[rows], stop[rows], rows)
         return rows, self._index.probe(ranges, enumerate=pairs)
 
 
