@@ -86,9 +86,9 @@ class Driver(Actor):
 
     state = ("_bounds",)
 
-    def __init__(self, *, windows: tuple[Window, ...], self_join: bool) -> None:
-        self._bounds = WindowBounds(windows, self_join=self_join)
-        self._self_join = self_join
+    def __init__(self, *, windows: tuple[Window, ...]) -> None:
+        self._bounds = WindowBounds(windows)
+        self._self_join = len(windows) == 1
 
     def receive(self, message: Message, context: Context) -> None:
         """Send the tuples of one `Fed` batch to either end, even where there are none."""

@@ -210,10 +210,8 @@ class Router(Actor):
 
     state = ("_bounds",)
 
-    def __init__(
-        self, *, windows: tuple[Window, ...], self_join: bool, routing: Routing, pes: int
-    ) -> None:
-        self._bounds = WindowBounds(windows, self_join=self_join)
+    def __init__(self, *, windows: tuple[Window, ...], routing: Routing, pes: int) -> None:
+        self._bounds = WindowBounds(windows)
         self._routing = routing
         self._pes = pes
 

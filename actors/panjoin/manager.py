@@ -263,7 +263,7 @@ class Manager(Actor):
     ) -> None:
         self._query = IndexedQuery(query, schemas)
         self._fields = [query.fields(stream) for stream in range(self._query.streams)]
-        bounds = bounds or WindowBounds(query.windows, self_join=query.is_self_join)
+        bounds = bounds or WindowBounds(query.windows)
         self._assembler = Assembler(bounds, self._query.streams, batch_count)
         self._collecting_ns = collecting_ns
         self._chains = [Chain(stream, rule) for stream, rule in enumerate(rules)]

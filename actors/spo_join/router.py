@@ -95,7 +95,7 @@ class Router(Actor):
             ]
             for by_stream in zip(*map(zip, sides.probing, sides.storing), strict=True)
         ]
-        self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
+        self._bounds = WindowBounds(query.windows)
         self._cutter = EpochCutter(threshold, len(query.streams))
         self._ends = [0] * len(query.streams)
         self._number = 0

@@ -240,16 +240,13 @@ class WindowBounds(Stateful):
     Parameters
     ----------
     windows
-        One per stream, over that stream.
-    self_join
-        Whether the one stream probes itself.
+        One per stream, over that stream: two, or one of a stream that probes itself.
     """
 
     state = ("_arrived", "_first", "_ts")
 
-    def __init__(self, windows: Sequence[Window], *, self_join: bool) -> None:
+    def __init__(self, windows: Sequence[Window]) -> None:
         self._windows = tuple(windows)
-        self._self_join = self_join
         streams = len(self._windows)
         self._arrived = [0] * streams
         self._first = [0] * streams
@@ -270,7 +267,7 @@ class WindowBounds(Stateful):
             latest += part.ts[-1:].tolist()
         bounds = []
         for stream, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
-            probed = stream if self._self_join else 1 - stream
+            probed = len(self._windows) - 1 - stream
             preceding = before[probed] + np.searchsorted(arrivals.seq[probed], seq)
             bounds.append(self._see(probed, preceding.astype(np.int64), part.ts))
         if latest:

@@ -127,7 +127,7 @@ def batches(columns: list[list[tuple[int, int]]], rows: int) -> list[Fed]:
 
 def expected(job: Job, feds: list[Fed], columns: list[list[tuple[int, int]]]) -> Counter[Pair]:
     """Return the pairs by trying every tuple of a window."""
-    bounds = WindowBounds(job.query.windows, self_join=job.query.is_self_join)
+    bounds = WindowBounds(job.query.windows)
     pairs: Counter[Pair] = Counter()
     for fed in feds:
         for stream, part in enumerate(give_windows(fed, bounds)):
