@@ -146,12 +146,9 @@ class Fed(Payload):
 
     def slice(self, starts: Sequence[int], stops: Sequence[int]) -> Fed:
         """Return per stream the rows from a start to a stop (exclusive), as views."""
-        rows = [slice(*ends) for ends in zip(starts, stops, strict=True)]
-        arrivals = Arrivals(
-            tuple(p.slice(r.start, r.stop) for p, r in zip(self.arrivals.parts, rows, strict=True)),
-            tuple(seq[r] for seq, r in zip(self.arrivals.seq, rows, strict=True)),
-        )
-        return Fed(arrivals, tuple(born[r] for born, r in zip(self.born_ns, rows, strict=True)))
+        ends = zip(self.born_ns, starts, stops, strict=True)
+        born_ns = tuple(born[start:stop] for born, start, stop in ends)
+        return Fed(self.arrivals.slice(starts, stops), born_ns)
 
 
 def birth_ns(seq: np.ndarray, rate_tps: int | None, now: int) -> np.ndarray:
