@@ -33,7 +33,7 @@ from joins.matches import ProbeResult
 from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import Window
 from joins.state import Stateful, storable
-from joins.work import COUNTERS, Step, Work, structure_name
+from joins.work import Step, Work, structure_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -585,5 +585,5 @@ def busiest(works: Sequence[Work], threads: int) -> list[Work]:
     for work in works:
         free = spent.index(min(spent))
         shares[free].append(work)
-        spent[free] += sum(getattr(work, counter) for counter in COUNTERS)
+        spent[free] += sum(work)
     return shares[spent.index(max(spent))]
