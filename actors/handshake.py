@@ -24,6 +24,7 @@ from actors.results import Found, send_answers
 from actors.source import Fed, Probes, give_windows
 from actors.window_join import expire
 from joins.batch import Batch, Schema
+from joins.codes import GREATEST
 from joins.indexes.index import Index, codes_of, ranges_of
 from joins.indexes.structures import find_window_index
 from joins.matches import Matches, ProbeResult
@@ -35,8 +36,6 @@ from joins.work import Step, Work, structure_name
 
 RIGHTWARD, LEFTWARD = 0, 1
 """The two flows: R enters at the first core, S at the last."""
-
-_END = int(np.iinfo(np.int64).max)  # A position behind all others.
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +158,7 @@ class Segment(Stateful):
         context: Context,
         *,
         streams: tuple[int, int],
-        before: int = _END,
+        before: int = GREATEST,
         pairs: bool,
     ) -> list[Found]:
         """Match the arriving tuples of *flow* with the stored ones, in both directions.
@@ -337,7 +336,7 @@ class RestingCore(Core):
     def _met_by(self, flow: Flow, context: Context) -> list[tuple[Segment, int]]:
         if flow.direction == RIGHTWARD:
             self._segments[LEFTWARD].drop(flow.passed, context)
-        return [(self._segments[1 - flow.direction], _END)]
+        return [(self._segments[1 - flow.direction], GREATEST)]
 
     def _settle(self, flow: Flow, context: Context) -> Probes:
         way, here = flow.direction, self._segments[flow.direction]
@@ -385,7 +384,7 @@ class LowLatencyCore(Core):
         if flow.direction == LEFTWARD:
             return [(self._segments[RIGHTWARD], self._passed(flow))]
         self._in_flight.drop(flow.passed, context)
-        return [(self._segments[LEFTWARD], _END), (self._in_flight, _END)]
+        return [(self._segments[LEFTWARD], GREATEST), (self._in_flight, GREATEST)]
 
     def _settle(self, flow: Flow, context: Context) -> Probes:
         way, part = flow.direction, flow.part

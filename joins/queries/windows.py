@@ -11,6 +11,7 @@ import numpy as np
 from quantiphy import Quantity, UnitConversion, UnknownConversion, UnknownScaleFactor
 
 from joins.arrivals import Arrivals
+from joins.codes import GREATEST, LEAST
 from joins.state import Stateful, storable
 
 _NUMBER = re.compile(r"\d+")
@@ -22,7 +23,6 @@ QUANTITY_MAX = 100
 
 _LENGTH_END = 2**62
 """A window is shorter than this (146 years), so that sums of its length and slide fit in int64."""
-_LEAST, _GREATEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 
 
 class _Time(Quantity):
@@ -139,7 +139,7 @@ class Window:
         back: int | np.ndarray = self.length
         if self.semantics == "sliding":
             back = self.length - self.slide + at % self.slide
-        return np.maximum(at, _LEAST + back) - back
+        return np.maximum(at, LEAST + back) - back
 
     def reach(self, at: np.ndarray) -> np.ndarray:
         """Return the greatest event time from which *at*, event times too, is still seen.
@@ -149,7 +149,7 @@ class Window:
         ahead: int | np.ndarray = self.length
         if self.semantics == "sliding":
             ahead = self.length - 1 - at % self.slide
-        return np.minimum(at, _GREATEST - 1 - ahead) + ahead
+        return np.minimum(at, GREATEST - 1 - ahead) + ahead
 
 
 @storable
