@@ -151,6 +151,20 @@ class Window:
             ahead = self.length - 1 - at % self.slide
         return np.minimum(at, GREATEST - 1 - ahead) + ahead
 
+    def seen(
+        self, times: np.ndarray, first: int, at: np.ndarray, preceding: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the positions that tuples see: the first, and the one after the last; int64.
+
+        *at* are their event times, *preceding* how many tuples of the window's stream precede each,
+        and *times* that stream's event times from position *first* on; by count it needs none.
+        """
+        if self.kind == "count":
+            return np.maximum(self.bound(preceding), 0), preceding
+        if self.semantics == "precise":
+            preceding = np.minimum(preceding, first + np.searchsorted(times, at))
+        return np.minimum(first + np.searchsorted(times, self.bound(at)), preceding), preceding
+
 
 @storable
 @dataclass(frozen=True, kw_only=True)
@@ -269,7 +283,8 @@ class WindowBounds(Stateful):
         for stream, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
             probed = len(self._windows) - 1 - stream
             preceding = before[probed] + np.searchsorted(arrivals.seq[probed], seq)
-            bounds.append(self._see(probed, preceding.astype(np.int64), part.ts))
+            times, first = self._ts[probed], self._first[probed]
+            bounds.append(self._windows[probed].seen(times, first, part.ts, preceding))
         if latest:
             self._forget(max(latest))
         return bounds
@@ -282,19 +297,6 @@ class WindowBounds(Stateful):
             if window.kind == "count":
                 horizon[stream] = max(0, int(window.bound(np.array(self._arrived[stream]))))
         return tuple(horizon)
-
-    def _see(
-        self, probed: int, preceding: np.ndarray, ts: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        window = self._windows[probed]
-        if window.kind == "count":
-            return np.maximum(window.bound(preceding), 0), preceding
-        times, offset = self._ts[probed], self._first[probed]
-        start = offset + np.searchsorted(times, window.bound(ts), "left")
-        stop = preceding
-        if window.semantics == "precise":
-            stop = np.minimum(stop, offset + np.searchsorted(times, ts, "left"))
-        return np.minimum(start, stop).astype(np.int64), stop.astype(np.int64)
 
     def _forget(self, latest: int) -> None:
         """Drop event times that no tuple from *latest* on can see, whichever stream it is of."""
