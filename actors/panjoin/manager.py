@@ -262,9 +262,9 @@ class Manager(Actor):
         bounds: WindowBounds | EventTimeBounds | None = None,
     ) -> None:
         self._query = IndexedQuery(query, schemas)
-        self._fields = [query.fields(stream) for stream in range(self._query.streams)]
+        self._fields = [query.fields(stream) for stream in range(len(query.streams))]
         bounds = bounds or WindowBounds(query.windows)
-        self._assembler = Assembler(bounds, self._query.streams, batch_count)
+        self._assembler = Assembler(bounds, len(query.streams), batch_count)
         self._collecting_ns = collecting_ns
         self._chains = [Chain(stream, rule) for stream, rule in enumerate(rules)]
         self._workers = rules[0].workers

@@ -233,19 +233,12 @@ def indexed_predicate(query: JoinQuery) -> int:
 
 
 class IndexedQuery(JoinSides):
-    """The query as PanJoin's actors see it: the indexed condition comes first.
-
-    Attributes
-    ----------
-    streams
-        Number of streams.
-    """
+    """The query as PanJoin's actors see it: the indexed condition comes first."""
 
     def __init__(self, query: JoinQuery, schemas: tuple[Schema, ...]) -> None:
         indexed = indexed_predicate(query)
         others = [place for place in range(len(query.predicates)) if place != indexed]
         super().__init__(query, schemas, [indexed, *others])
-        self.streams = len(query.streams)
 
     def stored_codes(self, stream: int, batch: Batch) -> list[np.ndarray]:
         """Return what is stored of tuples of *stream*, a column per condition."""
