@@ -21,7 +21,7 @@ import numpy as np
 
 from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
-from actors.source import Fed, Probes, give_windows
+from actors.source import Fed, Probes, as_probes
 from actors.window_join import expire
 from joins.batch import Batch, Schema
 from joins.codes import GREATEST
@@ -92,7 +92,7 @@ class Driver(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Send the tuples of one `Fed` batch to either end, even where there are none."""
         fed: Fed = message.payload
-        parts = give_windows(fed, self._bounds)
+        parts = as_probes(fed, self._bounds)
         if self._self_join:
             nothing = np.zeros(len(parts[0]), np.int64)
             parts = (*parts, replace(parts[0], start=nothing, stop=nothing))

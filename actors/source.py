@@ -1,6 +1,6 @@
 """The source: feeds prepared streams into a system at a chosen rate, or as fast as it is taken.
 
-What its first receiver gives a window each are `Probes`, on their way to the joiners.
+Its first receiver finds the window that each tuple sees: from there on they are `Probes`.
 """
 
 from __future__ import annotations
@@ -283,10 +283,7 @@ class Probes:
         )
 
 
-def give_windows(fed: Fed, bounds: WindowBounds | EventTimeBounds) -> tuple[Probes, ...]:
+def as_probes(fed: Fed, bounds: WindowBounds | EventTimeBounds) -> tuple[Probes, ...]:
     """Return the tuples of *fed*, one `Probes` per stream, and move *bounds* past them."""
-    seen = bounds.advance(fed.arrivals)
-    parts = []
-    for batch, (start, stop), born_ns in zip(fed.arrivals.parts, seen, fed.born_ns, strict=True):
-        parts.append(Probes(batch, start, stop, born_ns))
-    return tuple(parts)
+    parts = zip(fed.arrivals.parts, bounds.advance(fed.arrivals), fed.born_ns, strict=True)
+    return tuple(Probes(batch, *seen, born_ns) for batch, seen, born_ns in parts)

@@ -18,7 +18,7 @@ import numpy as np
 
 from actors.protocol import Actor, Context, Message, Payload
 from actors.results import Answers
-from actors.source import Fed, Probes, give_windows
+from actors.source import Fed, Probes, as_probes
 from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.indexes.index import Index, codes_of, ranges_of
@@ -218,7 +218,7 @@ class Router(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Route one `Fed` batch."""
         fed: Fed = message.payload
-        parts = give_windows(fed, self._bounds)
+        parts = as_probes(fed, self._bounds)
         horizon, span = self._bounds.horizon, fed.arrivals.span
         places, everywhere = [], True
         for stream, part in enumerate(parts):

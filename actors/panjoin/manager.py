@@ -27,7 +27,7 @@ from actors.panjoin.worker import (
 )
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
 from actors.results import Found, send_answers
-from actors.source import Fed, Probes, give_windows
+from actors.source import Fed, Probes, as_probes
 from actors.stream_source import drop_late
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
@@ -160,7 +160,7 @@ class Assembler(Stateful):
         for cut in self._cutter.cut([part.ts for part in arrivals.parts], arrivals.seq):
             piece = fed.slice(cut.starts, cut.stops)
             # Window by window as batches go: the horizon is then that of the batch.
-            self._gathered.append(give_windows(piece, self._bounds))
+            self._gathered.append(as_probes(piece, self._bounds))
             self._spans.append(piece.span)
             if cut.ends_epoch:
                 full.append(self._pack())

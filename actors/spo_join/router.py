@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from actors.protocol import Actor, Context, Message, Payload
-from actors.source import Fed, Probes, give_windows
+from actors.source import Fed, Probes, as_probes
 from joins.batch import Schema
 from joins.epochs import EpochCutter, MergeThreshold
 from joins.queries.query import JoinQuery, JoinSides
@@ -103,7 +103,7 @@ class Router(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Route one `Fed` batch."""
         fed: Fed = message.payload
-        arrivals, probes = fed.arrivals, give_windows(fed, self._bounds)
+        arrivals, probes = fed.arrivals, as_probes(fed, self._bounds)
         for cut in self._cutter.cut([part.ts for part in arrivals.parts], arrivals.seq):
             rows = zip(probes, cut.starts, cut.stops, strict=True)
             parts = tuple(part.slice(start, stop) for part, start, stop in rows)
