@@ -15,7 +15,7 @@ import numpy as np
 from actors.feed import Disorder, Recorded, StreamData, open_feed
 from actors.protocol import START, Actor, Context, Message, Payload
 from joins.arrivals import Arrivals
-from joins.batch import Batch, Rows
+from joins.batch import Batch, RowSelection
 from joins.event_time import EventTimeBounds
 from joins.queries.windows import WindowBounds
 from joins.state import storable
@@ -268,7 +268,7 @@ class Probes:
         """Return rows *start* to *stop* (exclusive) as views."""
         return self.take(slice(start, stop))
 
-    def take(self, rows: Rows) -> Probes:
+    def take(self, rows: RowSelection) -> Probes:
         """Return some *rows*."""
         return Probes(self.batch.take(rows), self.start[rows], self.stop[rows], self.born_ns[rows])
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from joins.batch import Batch, Rows
+from joins.batch import Batch, RowSelection
 from joins.codes import GREATEST, LEAST, encode
 from joins.machine.compiling import inlined, kernel
 from joins.matches import ProbeResult
@@ -163,7 +163,7 @@ def ranges_of(
     batch: Batch,
     start: np.ndarray | None = None,
     stop: np.ndarray | None = None,
-    rows: Rows = slice(None),
+    rows: RowSelection = slice(None),
 ) -> Ranges:
     """Return the ranges that some *rows* of a batch probe with; windows are those of these rows."""
     columns = [batch.fields[condition.probe_field][rows] for condition in conditions]
@@ -171,7 +171,7 @@ def ranges_of(
 
 
 def codes_of(
-    conditions: Sequence[Condition], batch: Batch, rows: Rows = slice(None)
+    conditions: Sequence[Condition], batch: Batch, rows: RowSelection = slice(None)
 ) -> list[np.ndarray]:
     """Return what an index for *conditions* stores of some *rows* of a batch.
 
