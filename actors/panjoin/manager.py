@@ -156,8 +156,7 @@ class Assembler(Stateful):
 
     def _gather(self, fed: Fed) -> list[CollectedBatch]:
         full = []
-        arrivals = fed.arrivals
-        for cut in self._cutter.cut([part.ts for part in arrivals.parts], arrivals.seq):
+        for cut in self._cutter.cut(fed.arrivals):
             piece = fed.slice(cut.starts, cut.stops)
             # Window by window as batches go: the horizon is then that of the batch.
             self._gathered.append(as_probes(piece, self._bounds))

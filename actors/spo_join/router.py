@@ -104,7 +104,7 @@ class Router(Actor):
         """Route one `Fed` batch."""
         fed: Fed = message.payload
         arrivals, probes = fed.arrivals, as_probes(fed, self._bounds)
-        for cut in self._cutter.cut([part.ts for part in arrivals.parts], arrivals.seq):
+        for cut in self._cutter.cut(arrivals):
             rows = zip(probes, cut.starts, cut.stops, strict=True)
             parts = tuple(part.slice(start, stop) for part, start, stop in rows)
             if any(map(len, parts)):
