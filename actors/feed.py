@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from joins.arrivals import Arrivals, merged_places
 from joins.batch import Batch, Schema
+from joins.codes import GREATEST, LEAST
 from joins.errors import DataError
 from joins.hashing import mix
 from joins.state import State, Stateful
@@ -29,7 +30,6 @@ _READ_ROWS = 65_536
 _WHOLE = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
 _TYPES = {"int64": _WHOLE, "float64": (pa.types.is_floating, pa.types.is_decimal)}
 """Columns that may be read as a dtype: narrower ones widen, the values of wider ones must fit."""
-_INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ class _Checked:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._latest = _INT64.min
+        self._latest = LEAST
         self.position = 0
 
     def skip(self, tuples: int) -> None:
@@ -181,7 +181,7 @@ class _Checked:
             column.cast(pa.int64())
         except pa.ArrowInvalid:
             values = column.to_pylist()
-            beyond = [not _INT64.min <= value == int(value) <= _INT64.max for value in values]
+            beyond = [not LEAST <= value == int(value) <= GREATEST for value in values]
             if True in beyond:  # Arrow casts no short decimals, which fit
                 what = f"{name} is {values[beyond.index(True)]}, which does not fit into int64"
                 self._refuse(place, np.array(beyond), what)
@@ -361,8 +361,8 @@ class Disorder:
         else:
             delay = -self.delay_ns * np.log1p(-np.minimum(drawn * _UNIT, 1 - 2.0**-53))
         # Delays end at the end of time rather than wrap round it.
-        room = np.uint64(2**63 - 1) - batch.ts.astype(np.uint64)
-        room = np.where(batch.ts < 0, np.uint64(2**63 - 1), room)
+        room = np.uint64(GREATEST) - batch.ts.astype(np.uint64)
+        room = np.where(batch.ts < 0, np.uint64(GREATEST), room)
         return batch.ts + np.minimum(delay.astype(np.uint64), room).astype(np.int64)
 
 

@@ -21,10 +21,11 @@ import numpy as np
 
 from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
-from actors.source import Fed, Probes, give_windows
+from actors.source import Fed, Probes, as_probes
 from actors.window_join import expire
 from joins.batch import Batch, Schema
-from joins.indexes.index import Index, probe_columns, ranges_for, stored_codes, stored_columns
+from joins.codes import GREATEST
+from joins.indexes.index import Index, codes_of, ranges_of
 from joins.indexes.structures import find_window_index
 from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
@@ -35,8 +36,6 @@ from joins.work import Step, Work, structure_name
 
 RIGHTWARD, LEFTWARD = 0, 1
 """The two flows: R enters at the first core, S at the last."""
-
-_END = int(np.iinfo(np.int64).max)  # A position behind all others.
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +85,14 @@ class Driver(Actor):
 
     state = ("_bounds",)
 
-    def __init__(self, *, windows: tuple[Window, ...], self_join: bool) -> None:
-        self._bounds = WindowBounds(windows, self_join=self_join)
-        self._self_join = self_join
+    def __init__(self, *, windows: tuple[Window, ...]) -> None:
+        self._bounds = WindowBounds(windows)
+        self._self_join = len(windows) == 1
 
     def receive(self, message: Message, context: Context) -> None:
         """Send the tuples of one `Fed` batch to either end, even where there are none."""
         fed: Fed = message.payload
-        parts = give_windows(fed, self._bounds)
+        parts = as_probes(fed, self._bounds)
         if self._self_join:
             nothing = np.zeros(len(parts[0]), np.int64)
             parts = (*parts, replace(parts[0], start=nothing, stop=nothing))
@@ -139,9 +138,8 @@ class Segment(Stateful):
 
     def store(self, part: Probes, context: Context) -> None:
         """Add *part*, whose positions follow those that are here."""
-        columns = stored_columns(self._conditions, part.batch)
         self.tuples = Probes.concat([self.tuples, part])
-        work = self._index.insert(stored_codes(self._conditions, columns), part.batch.id)
+        work = self._index.insert(codes_of(self._conditions, part.batch), part.batch.id)
         context.charge(work, Step(f"{self._name}.insert", len(part), len(self._index)))
         context.charge(Work(bytes_copied=part.nbytes))
 
@@ -160,7 +158,7 @@ class Segment(Stateful):
         context: Context,
         *,
         streams: tuple[int, int],
-        before: int = _END,
+        before: int = GREATEST,
         pairs: bool,
     ) -> list[Found]:
         """Match the arriving tuples of *flow* with the stored ones, in both directions.
@@ -219,8 +217,7 @@ class Segment(Stateful):
     ) -> tuple[np.ndarray, ProbeResult]:
         """Probe with those of *arriving* that see any tuples; return which, and the result."""
         rows = np.flatnonzero(start < stop)
-        columns = probe_columns(self._conditions, arriving.batch, rows)
-        ranges = ranges_for(self._conditions, columns, start[rows], stop[rows])
+        ranges = ranges_of(self._conditions, arriving.batch, start[rows], stop[rows], rows)
         return rows, self._index.probe(ranges, enumerate=pairs)
 
 
@@ -339,7 +336,7 @@ class RestingCore(Core):
     def _met_by(self, flow: Flow, context: Context) -> list[tuple[Segment, int]]:
         if flow.direction == RIGHTWARD:
             self._segments[LEFTWARD].drop(flow.passed, context)
-        return [(self._segments[1 - flow.direction], _END)]
+        return [(self._segments[1 - flow.direction], GREATEST)]
 
     def _settle(self, flow: Flow, context: Context) -> Probes:
         way, here = flow.direction, self._segments[flow.direction]
@@ -387,7 +384,7 @@ class LowLatencyCore(Core):
         if flow.direction == LEFTWARD:
             return [(self._segments[RIGHTWARD], self._passed(flow))]
         self._in_flight.drop(flow.passed, context)
-        return [(self._segments[LEFTWARD], _END), (self._in_flight, _END)]
+        return [(self._segments[LEFTWARD], GREATEST), (self._in_flight, GREATEST)]
 
     def _settle(self, flow: Flow, context: Context) -> Probes:
         way, part = flow.direction, flow.part

@@ -13,7 +13,6 @@ from actors.results import Answers
 from actors.source import Fed
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.indexes.index import stored_columns
 from joins.matches import Matches, ProbeResult
 from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful
@@ -53,7 +52,7 @@ class Residual(Stateful):
     def store(self, arrivals: Arrivals) -> None:
         """Store the fields of the next arrivals."""
         for stream, part in enumerate(arrivals.parts):
-            new = stored_columns(self._sides.storing[stream], part)
+            new = [part.fields[one.stored_field] for one in self._sides.storing[stream]]
             columns = zip(self._columns[stream], new, strict=True)
             self._columns[stream] = [np.concatenate(both) for both in columns]
 

@@ -19,16 +19,13 @@ from __future__ import annotations
 import math
 import struct
 import threading
-import zipfile
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache, lru_cache
-from io import BytesIO
 from itertools import accumulate, chain, pairwise
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgpack
@@ -223,34 +220,8 @@ def from_bytes(data: bytes | bytearray | memoryview) -> Any:
         pairs = zip(described, buffers, strict=True)
         return _unpack(head, [_view(dtype, shape, part) for (dtype, shape), part in pairs])
     except Exception as error:  # of msgpack, numpy, or the constructor of a record
-        raise _not_ours(error) from None
-
-
-def save(value: Any, path: Path) -> None:
-    """Write *value* as one npz file; raise :exc:`TypeError` as `to_bytes` does."""
-    head, arrays = _packing.pack(value)
-    with path.open("wb") as file:
-        named = {f"array{place}": array for place, array in enumerate(arrays)}
-        np.savez(file, allow_pickle=False, head=np.frombuffer(head, np.uint8), **named)
-
-
-def load(path: Path) -> Any:
-    """Read a value that `save` wrote; raise :exc:`FormatError` naming the file if it is damaged."""
-    data = path.read_bytes()
-    try:  # what is wrong from here on is wrong with the bytes
-        with zipfile.ZipFile(BytesIO(data)) as archive:
-            if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
-                raise FormatError("its parts are compressed")  # and may be of any size
-        with np.load(BytesIO(data), allow_pickle=False) as parts:
-            arrays = [parts[f"array{place}"] for place in range(len(parts.files) - 1)]
-            return _unpack(parts["head"].tobytes(), arrays)
-    except Exception as error:
-        raise _not_ours(error, f"{path}: ") from None
-
-
-def _not_ours(error: Exception, where: str = "") -> FormatError:
-    kind = "" if isinstance(error, FormatError) else f"{type(error).__name__}: "
-    return FormatError(f"{where}not a value that joinsim wrote: {kind}{error}")
+        kind = "" if isinstance(error, FormatError) else f"{type(error).__name__}: "
+        raise FormatError(f"not a value that joinsim wrote: {kind}{error}") from None
 
 
 def _only_head(data: memoryview) -> memoryview:

@@ -1,6 +1,6 @@
 """The source: feeds prepared streams into a system at a chosen rate, or as fast as it is taken.
 
-What its first receiver gives a window each are `Probes`, on their way to the joiners.
+Its first receiver finds the window that each tuple sees: from there on they are `Probes`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from actors.feed import Disorder, Recorded, StreamData, open_feed
 from actors.protocol import START, Actor, Context, Message, Payload
 from joins.arrivals import Arrivals
-from joins.batch import Batch, Rows
+from joins.batch import Batch, RowSelection
 from joins.event_time import EventTimeBounds
 from joins.queries.windows import WindowBounds
 from joins.state import storable
@@ -146,12 +146,9 @@ class Fed(Payload):
 
     def slice(self, starts: Sequence[int], stops: Sequence[int]) -> Fed:
         """Return per stream the rows from a start to a stop (exclusive), as views."""
-        rows = [slice(*ends) for ends in zip(starts, stops, strict=True)]
-        arrivals = Arrivals(
-            tuple(p.slice(r.start, r.stop) for p, r in zip(self.arrivals.parts, rows, strict=True)),
-            tuple(seq[r] for seq, r in zip(self.arrivals.seq, rows, strict=True)),
-        )
-        return Fed(arrivals, tuple(born[r] for born, r in zip(self.born_ns, rows, strict=True)))
+        ends = zip(self.born_ns, starts, stops, strict=True)
+        born_ns = tuple(born[start:stop] for born, start, stop in ends)
+        return Fed(self.arrivals.slice(starts, stops), born_ns)
 
 
 def birth_ns(seq: np.ndarray, rate_tps: int | None, now: int) -> np.ndarray:
@@ -271,7 +268,7 @@ class Probes:
         """Return rows *start* to *stop* (exclusive) as views."""
         return self.take(slice(start, stop))
 
-    def take(self, rows: Rows) -> Probes:
+    def take(self, rows: RowSelection) -> Probes:
         """Return some *rows*."""
         return Probes(self.batch.take(rows), self.start[rows], self.stop[rows], self.born_ns[rows])
 
@@ -286,10 +283,7 @@ class Probes:
         )
 
 
-def give_windows(fed: Fed, bounds: WindowBounds | EventTimeBounds) -> tuple[Probes, ...]:
+def as_probes(fed: Fed, bounds: WindowBounds | EventTimeBounds) -> tuple[Probes, ...]:
     """Return the tuples of *fed*, one `Probes` per stream, and move *bounds* past them."""
-    seen = bounds.advance(fed.arrivals)
-    parts = []
-    for batch, (start, stop), born_ns in zip(fed.arrivals.parts, seen, fed.born_ns, strict=True):
-        parts.append(Probes(batch, start, stop, born_ns))
-    return tuple(parts)
+    parts = zip(fed.arrivals.parts, bounds.advance(fed.arrivals), fed.born_ns, strict=True)
+    return tuple(Probes(batch, *seen, born_ns) for batch, seen, born_ns in parts)

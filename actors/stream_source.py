@@ -18,10 +18,11 @@ from actors.results import report_late
 from actors.source import Fed, Feeding, Probes, Source, birth_ns
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
+from joins.codes import GREATEST
 from joins.event_time import NO_WATERMARK
 from joins.state import storable
 
-END = int(np.iinfo(np.int64).max)
+END = GREATEST
 """The watermark after the last tuple."""
 
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from actors.protocol import Actor, Context, Message, Payload
 from actors.results import Answers
-from actors.source import Fed, Probes, give_windows
+from actors.source import Fed, Probes, as_probes
 from joins.batch import Batch, Schema
 from joins.hashing import partition
-from joins.indexes.index import Index, probe_columns, ranges_for, stored_codes, stored_columns
+from joins.indexes.index import Index, codes_of, ranges_of
 from joins.indexes.structures import find_window_index
 from joins.matches import Matches
 from joins.queries.conditions import Condition
@@ -210,17 +210,15 @@ class Router(Actor):
 
     state = ("_bounds",)
 
-    def __init__(
-        self, *, windows: tuple[Window, ...], self_join: bool, routing: Routing, pes: int
-    ) -> None:
-        self._bounds = WindowBounds(windows, self_join=self_join)
+    def __init__(self, *, windows: tuple[Window, ...], routing: Routing, pes: int) -> None:
+        self._bounds = WindowBounds(windows)
         self._routing = routing
         self._pes = pes
 
     def receive(self, message: Message, context: Context) -> None:
         """Route one `Fed` batch."""
         fed: Fed = message.payload
-        parts = give_windows(fed, self._bounds)
+        parts = as_probes(fed, self._bounds)
         horizon, span = self._bounds.horizon, fed.arrivals.span
         places, everywhere = [], True
         for stream, part in enumerate(parts):
@@ -298,9 +296,8 @@ class Joiner(Actor):
         for stream, part in enumerate(share.parts):
             batch, index = part.batch, self._indexes[stream]
             stored = self._routing.stored_at(stream, batch).at(self._pe)
-            conditions, ids = self._sides.storing[stream], batch.id[stored]
-            columns = stored_columns(conditions, batch, stored)
-            work = index.insert(stored_codes(conditions, columns), ids)
+            ids = batch.id[stored]
+            work = index.insert(codes_of(self._sides.storing[stream], batch, stored), ids)
             context.charge(work, Step(f"{self._index}.insert", len(ids), len(index)))
             probing.append(self._routing.probes_at(stream, batch).at(self._pe))
         if any(map(np.any, probing)):
@@ -315,8 +312,7 @@ class Joiner(Actor):
     def _probe(self, stream: int, part: Probes, rows: np.ndarray, context: Context) -> Matches:
         """Return the matches of some *rows* of *part*, a mask."""
         batch, conditions = part.batch, self._sides.probing[stream]
-        columns = probe_columns(conditions, batch, rows)
-        ranges = ranges_for(conditions, columns, part.start[rows], part.stop[rows])
+        ranges = ranges_of(conditions, batch, part.start[rows], part.stop[rows], rows)
         index = self._indexes[self._sides.stored_stream[stream]]
         result = index.probe(ranges, enumerate=self._pairs)
         context.charge(result.work, Step(f"{self._index}.probe", len(result.count), len(index)))

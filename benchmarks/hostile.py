@@ -45,7 +45,7 @@ from actors.feed import Feed, StreamFile
 from actors.hosting.links import ProcessLink
 from actors.hosting.process_host import peak_bytes
 from actors.results import Answers
-from actors.serialisation import FormatError, from_bytes, load, save, to_bytes
+from actors.serialisation import FormatError, from_bytes, to_bytes
 from joins.errors import JoinsimError
 from joins.matches import Matches
 from joins.queries.parser import parse_query
@@ -194,12 +194,6 @@ def _snapshot(data: bytes) -> None:
     revive(from_bytes(data))
 
 
-def _file(data: bytes) -> None:
-    path = folder() / "hostile.npz"
-    path.write_bytes(data)
-    revive(load(path))
-
-
 def _frame(data: bytes) -> None:
     """Read frames from a connection down which *data* comes, which then closes."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -253,8 +247,7 @@ def targets() -> dict[str, Target]:
         match_id=np.array([2]),
     )
     value = {"a": (1, 2.5, {3}, None), "b": deque([Answers((matches,), (np.arange(7),), (3, 4))])}
-    written, path = to_bytes(value), folder() / "whole.npz"
-    save(value, path)
+    written = to_bytes(value)
     stream = folder() / "s"
     names = ("spo-q3", "oij-w1", "panjoin-fig09")
     catalog = scenario_files.catalog()
@@ -288,7 +281,6 @@ def targets() -> dict[str, Target]:
             words=[b'"ts"', b"null", b"1e400", b"-1", b"{", b"]", b"NaN", b"9" * 30, b"../../"],
         ),
         "snapshot": Target(_snapshot, [written], (ValueError,)),
-        "file": Target(_file, [path.read_bytes()], (FormatError, ValueError)),
         "frame": Target(
             _frame,
             [struct.pack("<Q", len(written)) + written, bytes(8)],

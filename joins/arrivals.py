@@ -49,9 +49,14 @@ class Arrivals:
     def between(self, first: int, stop: int) -> Arrivals:
         """Return the arrivals numbered *first* to *stop* (exclusive), as views."""
         ends = [np.searchsorted(seq, (first, stop)).tolist() for seq in self.seq]
+        return self.slice(*zip(*ends, strict=True))
+
+    def slice(self, starts: Sequence[int], stops: Sequence[int]) -> Arrivals:
+        """Return per stream the rows from a start to a stop (exclusive), as views."""
+        rows = [slice(*ends) for ends in zip(starts, stops, strict=True)]
         return Arrivals(
-            parts=tuple(part.slice(*end) for part, end in zip(self.parts, ends, strict=True)),
-            seq=tuple(seq[slice(*end)] for seq, end in zip(self.seq, ends, strict=True)),
+            parts=tuple(part.take(which) for part, which in zip(self.parts, rows, strict=True)),
+            seq=tuple(seq[which] for seq, which in zip(self.seq, rows, strict=True)),
         )
 
 

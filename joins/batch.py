@@ -13,7 +13,7 @@ from joins.state import storable
 FIELD_DTYPES = ("int64", "float64")
 """Every join field is one of these: smaller types widen without loss, and kernels stay few."""
 
-Rows = np.ndarray | slice
+RowSelection = np.ndarray | slice
 """Which rows: int64 positions or a mask, to be copied, or a slice, for views."""
 
 _ROW_BYTES = 24  # id, ts and key: eight bytes each
@@ -101,7 +101,7 @@ class Batch:
         """Return rows *start* to *stop* (exclusive) as views."""
         return self.take(slice(start, stop))
 
-    def take(self, rows: Rows) -> Batch:
+    def take(self, rows: RowSelection) -> Batch:
         """Return the given *rows*."""
         return Batch(
             id=self.id[rows],

@@ -10,11 +10,11 @@ buffer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from joins.arrivals import Arrivals
 from joins.state import Stateful, storable
 
 
@@ -97,21 +97,14 @@ class EpochCutter(Stateful):
         self._gathered = [0] * streams
         self._stretch: int | None = None
 
-    def cut(self, ts: Sequence[np.ndarray], seq: Sequence[np.ndarray]) -> list[EpochCut]:
-        """Cut one chunk.
-
-        Parameters
-        ----------
-        ts, seq
-            Per stream the event times (ns) and arrival numbers of the chunk's tuples, int64,
-            ascending.
-        """
+    def cut(self, arrivals: Arrivals) -> list[EpochCut]:
+        """Cut the next chunk of them."""
         find = self._end_by_count if self._threshold.kind == "count" else self._end_by_time
         cuts = []
-        starts = tuple(0 for _ in seq)
-        ends = tuple(len(numbers) for numbers in seq)
+        starts = tuple(0 for _ in arrivals.seq)
+        ends = tuple(len(numbers) for numbers in arrivals.seq)
         while True:
-            stops = find(starts, ts, seq)
+            stops = find(starts, arrivals)
             until = stops or ends
             for stream, (start, stop) in enumerate(zip(starts, until, strict=True)):
                 self._gathered[stream] += stop - start
@@ -122,28 +115,25 @@ class EpochCutter(Stateful):
             if stops is None:
                 return cuts
             self.epoch += 1
-            self._gathered = [0] * len(seq)
+            self._gathered = [0] * len(starts)
             starts = stops
 
-    def _end_by_count(
-        self, starts: tuple[int, ...], ts: Sequence[np.ndarray], seq: Sequence[np.ndarray]
-    ) -> tuple[int, ...] | None:
+    def _end_by_count(self, starts: tuple[int, ...], arrivals: Arrivals) -> tuple[int, ...] | None:
         """Return where this epoch ends in the chunk, or None when it goes on past the chunk."""
         room = self._threshold.count(self.epoch)
         lasts = []
-        for start, gathered, numbers in zip(starts, self._gathered, seq, strict=True):
+        for start, gathered, numbers in zip(starts, self._gathered, arrivals.seq, strict=True):
             row = start + room - gathered - 1
             if row < len(numbers):
                 lasts.append(numbers[row])
         if not lasts:
             return None
-        return tuple(int(np.searchsorted(numbers, min(lasts), "right")) for numbers in seq)
+        return tuple(int(np.searchsorted(numbers, min(lasts), "right")) for numbers in arrivals.seq)
 
-    def _end_by_time(
-        self, starts: tuple[int, ...], ts: Sequence[np.ndarray], seq: Sequence[np.ndarray]
-    ) -> tuple[int, ...] | None:
+    def _end_by_time(self, starts: tuple[int, ...], arrivals: Arrivals) -> tuple[int, ...] | None:
         stretches = [
-            self._threshold.stretch(times[start:]) for start, times in zip(starts, ts, strict=True)
+            self._threshold.stretch(part.ts[start:])
+            for start, part in zip(starts, arrivals.parts, strict=True)
         ]
         if self._stretch is None:
             self._stretch = min(int(s[0]) for s in stretches if len(s))

@@ -15,11 +15,12 @@ import numpy as np
 
 from joins.arrivals import Arrivals
 from joins.batch import Batch
+from joins.codes import LEAST
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from joins.state import Stateful
 
-NO_WATERMARK = int(np.iinfo(np.int64).min)
+NO_WATERMARK = LEAST
 """Before anything has arrived, or where there are no watermarks: nothing is late."""
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from joins.batch import Batch, Schema
 from joins.codes import encode
-from joins.indexes.index import column, probe_columns, ranges_for, stored_columns
+from joins.indexes.index import column, ranges_for, ranges_of
 from joins.indexes.interval_buffer import IntervalBuffer, JoinedPairs, Reach
 from joins.indexes.key_groups import group_by_key
 from joins.queries.query import JoinQuery, JoinSides
@@ -64,9 +64,7 @@ class IntervalJoin(Stateful):
         lower, upper = self._interval.offsets(stream)
         reach = Reach(lower, upper + 1)
         conditions = self._sides.probing[stream]
-        ranges = _NO_RANGES
-        if conditions:
-            ranges = ranges_for(conditions, probe_columns(conditions, batch))
+        ranges = ranges_of(conditions, batch) if conditions else _NO_RANGES
         found = find(base, groups, reach, ranges, enumerate=enumerate)
         inserted = self.buffers[stream].insert(
             groups if np.count_nonzero(own) == len(own) else groups.only(own),
@@ -77,9 +75,9 @@ class IntervalJoin(Stateful):
         return found._replace(work=found.work + inserted)
 
     def _codes(self, stream: int, batch: Batch) -> np.ndarray:
-        columns = stored_columns(self._sides.storing[stream], batch)
-        codes = [encode(values) for values in columns]
-        return np.array(codes, np.int64).reshape(len(columns), len(batch))
+        stored = self._sides.storing[stream]
+        codes = [encode(batch.fields[c.stored_field].astype(c.dtype, copy=False)) for c in stored]
+        return np.array(codes, np.int64).reshape(len(stored), len(batch))
 
 
 def join_keys(query: JoinQuery, schemas: Sequence[Schema], stream: int, batch: Batch) -> Batch:

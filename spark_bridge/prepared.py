@@ -48,6 +48,7 @@ from actors.feed import ARRIVAL, PLACE, StreamFile
 from actors.result_files import part_files
 from actors.whole_files import force_to_disk, write_text, writing
 from joins.batch import Schema
+from joins.codes import GREATEST, LEAST
 from joins.errors import DataError
 
 FORMAT = 1
@@ -282,13 +283,13 @@ def load_stream(folder: str | Path) -> PreparedStream:
 
 def arrival_delays(folder: Path) -> tuple[int, int]:
     """Return how much later than their event times the tuples in *folder* arrive: least, most."""
-    least, most = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+    least, most = GREATEST, LEAST
     for path in sorted(folder.glob("*.parquet")):
         with pq.ParquetFile(path) as file:
             for block in file.iter_batches(columns=["ts", ARRIVAL], use_threads=False):
                 delays = block[ARRIVAL].to_numpy() - block["ts"].to_numpy()
                 least, most = min(least, int(delays.min())), max(most, int(delays.max()))
-    return int(least), int(most)
+    return least, most
 
 
 class TimeSpan(NamedTuple):

@@ -37,7 +37,7 @@ from actors.stream_source import StreamSource
 from joins.interval_join import join_keys
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, P, Pes, Topology
-from topologies.window_join import Fanout, SplitJoin, add_stream_sources, connect_by_trees
+from topologies.window_join import Fanout, SplitJoin, add_gate, connect_by_trees
 
 Turns = Annotated[int, Interval(ge=0, le=1000)]
 Round = Pes
@@ -498,19 +498,9 @@ class SplitOij(IntervalJoinTopology[SplitOijParameters]):
         """Return sources, sequencer, trees and replicas for *job*."""
         p = parameters
         graph = ActorGraph()
-        sources = tuple(add_stream_sources(graph, job))
-        sequencer = graph.add(
-            "sequencer",
-            "sequencer",
-            Sequencer,
-            **job.join,
-            sources=sources,
-            replicas=p.replicas,
-            batch_rows=p.batch_rows or _WHOLE_TURN,
-        )
+        sending = {"replicas": p.replicas, "batch_rows": p.batch_rows or _WHOLE_TURN}
+        sequencer = add_gate(graph, job, "sequencer", Sequencer, **job.join, **sending)
         replicas = add_replicas(graph, job, p.replicas, channels=1, collector="naive")
-        for source in sources:
-            graph.connect(source, "out", sequencer)
         graph.connect(sequencer, "replicas", *connect_by_trees(graph, replicas, p.fanout))
         graph.connect(sequencer, "sink", "sink")
         return graph

@@ -111,7 +111,7 @@ class Job:
     @property
     def windows(self) -> dict[str, Any]:
         """The arguments of actors that compute the window of every tuple."""
-        return {"windows": self.query.windows, "self_join": self.query.is_self_join}
+        return {"windows": self.query.windows}
 
     @property
     def input(self) -> dict[str, Any]:

@@ -147,13 +147,19 @@ def _grow_tree(
     return top, children
 
 
-def add_stream_sources(graph: ActorGraph, job: Job) -> list[str]:
-    """Add a source for each stream of *job*, in the query's order; return their names."""
-    all_of_it: dict[str, Any] = {"replica": 0, "replicas": 1}
-    return [
-        graph.add("source", f"source.{name}", StreamSource, **job.input, stream=stream, **all_of_it)
+def add_gate(
+    graph: ActorGraph, job: Job, role: str, actor: type[ScaleGate], **arguments: Any
+) -> str:
+    """Add a source for each stream of *job*, and what merges them, an *actor*; return its name."""
+    each: dict[str, Any] = {**job.input, "replica": 0, "replicas": 1}
+    sources = tuple(
+        graph.add("source", f"source.{name}", StreamSource, **each, stream=stream)
         for stream, name in enumerate(job.query.streams)
-    ]
+    )
+    gate = graph.add(role, role, actor, sources=sources, **arguments)
+    for source in sources:
+        graph.connect(source, "out", gate)
+    return gate
 
 
 def chain_options(query: JoinQuery, units: int, sub_index: int | None = None) -> dict[str, int]:
@@ -527,8 +533,4 @@ class ScaleJoin(WindowJoin[StoringInTurns]):
 
     def add_entrance(self, graph: ActorGraph, job: Job) -> str:
         """Add a source for each stream, and the gate that merges them."""
-        sources = tuple(add_stream_sources(graph, job))
-        gate = graph.add("gate", "gate", ScaleGate, schemas=job.schemas, sources=sources)
-        for source in sources:
-            graph.connect(source, "out", gate)
-        return gate
+        return add_gate(graph, job, "gate", ScaleGate, schemas=job.schemas)

@@ -222,11 +222,16 @@ def _read_struct(pipe: Any, layout: struct.Struct) -> tuple[Any, ...]:
     room = memoryview(data)
     while room:
         pipe.settimeout(max(0.001, until - time.monotonic()))
-        got = pipe.recv_into(room)
-        if not got:
-            raise EOFError("the other end has closed")
-        room = room[got:]
+        room = room[_receive(pipe, room) :]
     return layout.unpack(data)
+
+
+def _receive(pipe: Any, room: memoryview) -> int:
+    """Read into *room* what has come; raise :exc:`EOFError` when the other end has closed."""
+    got: int = pipe.recv_into(room)
+    if not got:
+        raise EOFError("the other end has closed")
+    return got
 
 
 class ProcessLink:
@@ -293,10 +298,7 @@ class ProcessLink:
         left = self._buffer[self._read_to : self._filled]
         self._buffer[: len(left)] = bytes(left)
         self._read_to, self._filled = 0, len(left)
-        got = self._pipe.recv_into(self._buffer[self._filled :])
-        if not got:
-            raise EOFError("the other end has closed")
-        self._filled += got
+        self._filled += _receive(self._pipe, self._buffer[self._filled :])
         self.heard_s = time.monotonic()
 
     def _read_exactly(self, nbytes: int) -> memoryview:
@@ -306,10 +308,7 @@ class ProcessLink:
         room[:filled] = self._buffer[self._read_to : self._read_to + filled]
         self._read_to += filled
         while filled < nbytes:
-            got = self._pipe.recv_into(room[filled:])
-            if not got:
-                raise EOFError("the other end has closed")
-            filled += got
+            filled += _receive(self._pipe, room[filled:])
             self.heard_s = time.monotonic()
         return room
 

@@ -33,8 +33,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence, Sized
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 from weakref import ref
 from zlib import crc32
 
@@ -46,8 +47,6 @@ from actors.serialisation import (
     cut,
     from_bytes,
     from_columns,
-    load,
-    save,
     to_array,
     to_columns,
     to_parts,
@@ -63,7 +62,7 @@ garbage more often: with 512 that took more than the columns saved."""
 _BLOCK_BYTES = 1 << 20
 """Answers are handed to the system in blocks of this size."""
 _FRAME = struct.Struct("<QI")
-"""Before a frame of answers: its bytes, and their CRC."""
+"""Before a frame of answers, or a snapshot: its bytes, and their CRC."""
 _MOST_OF_THE_TIME = 20
 """The next snapshot waits for so many times what the last one took, however often they are wanted:
 they take a twentieth of the time at most."""
@@ -124,7 +123,7 @@ class SavedRun:
             folder.mkdir(exist_ok=True)
             remove_unfinished(folder)
         self.saved, self.answered, length = Saved(), 0, 0
-        snapshots = sorted(folder.glob("*.npz"))
+        snapshots = sorted(folder.glob("*.snapshot"))
         self._taken = 0
         if snapshots:
             self._taken = int(snapshots[-1].stem)
@@ -196,12 +195,11 @@ class SavedRun:
     def flush(self) -> None:
         """Write the answers that wait to be written together."""
         if self._frame or self._sizes:
-            parts = to_parts([self._sizes, *_write_answers(self._frame)])
+            answers = [self._sizes, *_write_answers(self._frame)]
             self._answers_written += len(self._frame)
             self._frame, self._sizes = [], []
             with writing(self._answers):
-                self._file.write(_FRAME.pack(sum(map(len, parts)), _crc(parts)))
-                self._file.writelines(parts)  # not joined: the arrays of results are most of them
+                _write(answers, self._file)
 
     def save(self, saved: Saved) -> None:
         """Replace the snapshot by one behind all messages, every one of which is answered.
@@ -221,25 +219,22 @@ class SavedRun:
         }
         before = self._path
         self._taken += 1
-        with whole_file(self._path) as unfinished:
-            save(value, unfinished)
+        with whole_file(self._path) as unfinished, unfinished.open("wb") as file:
+            _write(value, file)
         before.unlink(missing_ok=True)
         ended_s = time.monotonic()
         self._due_s = ended_s + pause_after(ended_s - began_s, self._every_s)
 
     @property
     def _path(self) -> Path:
-        return self._folder / f"{self._taken:08}.npz"
+        return self._folder / f"{self._taken:08}.snapshot"
 
     def _read_frame(self) -> None:
         """Read the next answers that an earlier process has written together."""
-        head, left = self._reading.read(_FRAME.size), self._length - self._reading.tell()
-        nbytes, check = _FRAME.unpack(head) if left > 0 else (0, -1)
-        content = bytearray(min(nbytes, left))
-        self._reading.readinto(content)
-        if crc32(content) != check:
-            raise DataError(f"{self._answers} is damaged. {_REMEDY}")
-        sizes, *answers = from_bytes(content)
+        try:
+            sizes, *answers = _read(self._reading, self._length)
+        except FormatError as error:
+            raise DataError(f"{self._answers} is damaged: {error}. {_REMEDY}") from None
         self._repeated_sizes += sizes
         for ticket, now, reply in _read_answers(answers):
             self._repeated[ticket] = now, reply
@@ -250,12 +245,24 @@ def pause_after(took: _Time, interval: _Time) -> _Time:
     return max(interval, _MOST_OF_THE_TIME * took)
 
 
-def _crc(parts: Iterable[Any]) -> int:
-    """Return the CRC of all *parts*, end to end."""
-    crc = 0
+def _write(value: Any, file: BinaryIO) -> None:
+    """Write *value* as a frame, in parts that are not joined: its arrays are most of it."""
+    parts, crc = to_parts(value), 0
     for part in parts:
         crc = crc32(part, crc)
-    return crc
+    file.write(_FRAME.pack(sum(map(len, parts)), crc))
+    file.writelines(parts)
+
+
+def _read(file: BufferedReader, end: int) -> Any:
+    """Return the value of the next frame, before *end*; raise :exc:`FormatError` for no frame."""
+    head, left = file.read(_FRAME.size), end - file.tell()
+    nbytes, check = _FRAME.unpack(head) if left > 0 else (0, -1)
+    content = bytearray(min(nbytes, left))
+    file.readinto(content)
+    if crc32(content) != check:
+        raise FormatError("its check sum is another")
+    return from_bytes(content)
 
 
 def _write_answers(answers: Sequence[_Answer]) -> list[Any]:
@@ -303,7 +310,8 @@ _REMEDY = "Start the run again"
 def _read_snapshot(path: Path) -> tuple[Saved, int, int]:
     """Return a snapshot, the number of answers before it, and their bytes."""
     try:
-        value = load(path)
+        with path.open("rb") as file:
+            value = _read(file, path.stat().st_size)
         return Saved(**value["saved"]), value["answered"], value["length"]
     except (KeyError, TypeError):
         raise DataError(f"{path} is of another version of joinsim. {_REMEDY}") from None

@@ -12,10 +12,9 @@ import numpy as np
 
 from actors.panjoin.worker import Create, Expire, Insert
 from joins.batch import Batch
+from joins.codes import LEAST
 from joins.indexes.panjoin.lookup import StructureName
 from joins.state import Stateful, storable
-
-_LEAST = int(np.iinfo(np.int64).min)
 
 LARGE_BATCH = 65_536
 LARGE_SELECTIVITY = 1_024
@@ -67,7 +66,7 @@ class _Link:
     stretch: int
     tuples: int = 0
     newest_id: int = -1
-    newest_ns: int = _LEAST
+    newest_ns: int = LEAST
 
     @property
     def stop(self) -> int:

@@ -27,7 +27,7 @@ from actors.panjoin.worker import (
 )
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
 from actors.results import Found, send_answers
-from actors.source import Fed, Probes, give_windows
+from actors.source import Fed, Probes, as_probes
 from actors.stream_source import drop_late
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
@@ -156,11 +156,10 @@ class Assembler(Stateful):
 
     def _gather(self, fed: Fed) -> list[CollectedBatch]:
         full = []
-        arrivals = fed.arrivals
-        for cut in self._cutter.cut([part.ts for part in arrivals.parts], arrivals.seq):
+        for cut in self._cutter.cut(fed.arrivals):
             piece = fed.slice(cut.starts, cut.stops)
             # Window by window as batches go: the horizon is then that of the batch.
-            self._gathered.append(give_windows(piece, self._bounds))
+            self._gathered.append(as_probes(piece, self._bounds))
             self._spans.append(piece.span)
             if cut.ends_epoch:
                 full.append(self._pack())
@@ -262,9 +261,9 @@ class Manager(Actor):
         bounds: WindowBounds | EventTimeBounds | None = None,
     ) -> None:
         self._query = IndexedQuery(query, schemas)
-        self._fields = [query.fields(stream) for stream in range(self._query.streams)]
-        bounds = bounds or WindowBounds(query.windows, self_join=query.is_self_join)
-        self._assembler = Assembler(bounds, self._query.streams, batch_count)
+        self._fields = [query.fields(stream) for stream in range(len(query.streams))]
+        bounds = bounds or WindowBounds(query.windows)
+        self._assembler = Assembler(bounds, len(query.streams), batch_count)
         self._collecting_ns = collecting_ns
         self._chains = [Chain(stream, rule) for stream, rule in enumerate(rules)]
         self._workers = rules[0].workers

@@ -18,13 +18,7 @@ from actors.source import Probes
 from joins.batch import Batch, Schema
 from joins.codes import encode
 from joins.event_time import Candidates, Paired, select_pairs
-from joins.indexes.index import (
-    Ranges,
-    probe_columns,
-    ranges_for,
-    stored_codes,
-    stored_columns,
-)
+from joins.indexes.index import Ranges, codes_of, ranges_of
 from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.bi_sort import Records
 from joins.indexes.panjoin.lookup import StructureName
@@ -239,29 +233,20 @@ def indexed_predicate(query: JoinQuery) -> int:
 
 
 class IndexedQuery(JoinSides):
-    """The query as PanJoin's actors see it: the indexed condition comes first.
-
-    Attributes
-    ----------
-    streams
-        Number of streams.
-    """
+    """The query as PanJoin's actors see it: the indexed condition comes first."""
 
     def __init__(self, query: JoinQuery, schemas: tuple[Schema, ...]) -> None:
         indexed = indexed_predicate(query)
         others = [place for place in range(len(query.predicates)) if place != indexed]
         super().__init__(query, schemas, [indexed, *others])
-        self.streams = len(query.streams)
 
     def stored_codes(self, stream: int, batch: Batch) -> list[np.ndarray]:
         """Return what is stored of tuples of *stream*, a column per condition."""
-        conditions = self.storing[stream]
-        return stored_codes(conditions, stored_columns(conditions, batch))
+        return codes_of(self.storing[stream], batch)
 
     def indexed_codes(self, stream: int, batch: Batch) -> np.ndarray:
         """Return the codes that tuples of *stream* are indexed by."""
-        indexed = self.storing[stream][:1]
-        return stored_codes(indexed, stored_columns(indexed, batch))[0]
+        return codes_of(self.storing[stream][:1], batch)[0]
 
     def probes_as_stored(self, stream: int) -> bool:
         """Return whether tuples of *stream* probe with the field that they are indexed by."""
@@ -274,9 +259,7 @@ class IndexedQuery(JoinSides):
 
     def ranges(self, stream: int, part: Probes) -> Ranges:
         """Return the ranges that tuples of *stream* probe with."""
-        conditions = self.probing[stream]
-        columns = probe_columns(conditions, part.batch)
-        return ranges_for(conditions, columns, part.start, part.stop)
+        return ranges_of(self.probing[stream], part.batch, part.start, part.stop)
 
 
 class WorkerSubwindows(Stateful):

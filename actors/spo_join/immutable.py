@@ -26,14 +26,14 @@ from actors.spo_join.router import MergeFlag, Routed, UpTo
 from joins.batch import Schema
 from joins.indexes.immutable.order_arrays import permutation
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
-from joins.indexes.index import probe_columns, ranges_for
+from joins.indexes.index import ranges_of
 from joins.indexes.range_search import Brackets
 from joins.indexes.structures import SEGMENTS
 from joins.matches import ProbeResult
 from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import Window
 from joins.state import Stateful, storable
-from joins.work import COUNTERS, Step, Work, structure_name
+from joins.work import Step, Work, structure_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,10 +549,9 @@ class PoJoinPE(Actor):
     ) -> Sequence[ProbeResult]:
         """Probe the segments that *stream* probes in *structures* (at least one) with *part*."""
         stored, conditions = self._sides.stored_stream[stream], self._sides.probing[stream]
-        columns = probe_columns(conditions, part.batch)
         return probe_all(
             [sealed.segments[stored] for sealed in structures],
-            ranges_for(conditions, columns, *self._window.bounds(part)),
+            ranges_of(conditions, part.batch, *self._window.bounds(part)),
             brackets=[sealed.brackets if stream == 0 else None for sealed in structures],
             threads=self._threads,
             enumerate=self._pairs,
@@ -586,5 +585,5 @@ def busiest(works: Sequence[Work], threads: int) -> list[Work]:
     for work in works:
         free = spent.index(min(spent))
         shares[free].append(work)
-        spent[free] += sum(getattr(work, counter) for counter in COUNTERS)
+        spent[free] += sum(work)
     return shares[spent.index(max(spent))]

@@ -26,7 +26,7 @@ from joins.hashing import partition
 from joins.id_sets import intersect_ids
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.immutable.order_arrays import offset
-from joins.indexes.index import Ranges, probe_columns, ranges_for, stored_codes, stored_columns
+from joins.indexes.index import Ranges, codes_of, ranges_of
 from joins.matches import ProbeResult
 from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful
@@ -360,8 +360,7 @@ class PredicatePE(Actor):
 
     def _store(self, routed: Routed, context: Context) -> None:
         for stream, part in enumerate(routed.parts):
-            conditions = self._sides.storing[stream]
-            (keys,) = stored_codes(conditions, stored_columns(conditions, part.batch))
+            (keys,) = codes_of(self._sides.storing[stream], part.batch)
             tree = self._trees[stream]
             work = tree.insert(keys, part.batch.id)
             context.charge(work, Step("predicate_tree.insert", len(part), len(tree)))
@@ -380,8 +379,7 @@ class PredicatePE(Actor):
     def _find(self, stream: int, part: Probes, context: Context) -> PredicateRows:
         """Return a row for every probe: the stored tuples it matches, inside its window."""
         conditions, stored = self._sides.probing[stream], self._sides.stored_stream[stream]
-        columns = probe_columns(conditions, part.batch)
-        ranges = ranges_for(conditions, columns, part.start, part.stop)
+        ranges = ranges_of(conditions, part.batch, part.start, part.stop)
         tree = self._trees[stored]
         rows, work = self._rows.probe(tree, self._base[stored], part, ranges)
         context.charge(work, Step(self._rows.probing, len(part), len(tree)))

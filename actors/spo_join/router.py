@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from actors.protocol import Actor, Context, Message, Payload
-from actors.source import Fed, Probes, give_windows
+from actors.source import Fed, Probes, as_probes
 from joins.batch import Schema
 from joins.epochs import EpochCutter, MergeThreshold
 from joins.queries.query import JoinQuery, JoinSides
@@ -95,7 +95,7 @@ class Router(Actor):
             ]
             for by_stream in zip(*map(zip, sides.probing, sides.storing), strict=True)
         ]
-        self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
+        self._bounds = WindowBounds(query.windows)
         self._cutter = EpochCutter(threshold, len(query.streams))
         self._ends = [0] * len(query.streams)
         self._number = 0
@@ -103,18 +103,13 @@ class Router(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Route one `Fed` batch."""
         fed: Fed = message.payload
-        seq, probes = fed.arrivals.seq, give_windows(fed, self._bounds)
-        for cut in self._cutter.cut([part.ts for part in fed.arrivals.parts], seq):
-            rows = list(zip(cut.starts, cut.stops, strict=True))
-            ends = [
-                (int(numbers[start]), int(numbers[stop - 1]))
-                for numbers, (start, stop) in zip(seq, rows, strict=True)
-                if stop > start
-            ]
-            if ends:
-                parts = tuple(part.slice(*row) for part, row in zip(probes, rows, strict=True))
-                firsts, lasts = zip(*ends, strict=True)
-                self._send_tuples(cut.epoch, parts, (min(firsts), max(lasts)), context)
+        arrivals, probes = fed.arrivals, as_probes(fed, self._bounds)
+        for cut in self._cutter.cut(arrivals):
+            rows = zip(probes, cut.starts, cut.stops, strict=True)
+            parts = tuple(part.slice(start, stop) for part, start, stop in rows)
+            if any(map(len, parts)):
+                span = arrivals.slice(cut.starts, cut.stops).span
+                self._send_tuples(cut.epoch, parts, span, context)
             if cut.ends_epoch:
                 self._send_flag(cut.epoch, context)
 

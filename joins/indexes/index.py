@@ -1,8 +1,8 @@
 """What every index over a stream's tuples can do, and the columns and probes that it takes.
 
 A stored tuple is known to an index by its *position* in its stream (int64) and by a *code* per
-predicate (`joins.codes`). Values become codes where they enter an index: `stored_codes` encodes
-what is stored, and `ranges_for` finds the codes that are looked for.
+predicate (`joins.codes`). Values become codes where they enter an index: `codes_of` encodes what is
+stored of a batch, and `ranges_of` finds the codes that it looks for.
 
 A probe has a closed range of codes per predicate, and sees the stored positions of its window.
 `Ranges` is a batch of them, and `in_range` tests one stored code. What a probe returns is
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from joins.batch import Batch, Rows
+from joins.batch import Batch, RowSelection
 from joins.codes import GREATEST, LEAST, encode
 from joins.machine.compiling import inlined, kernel
 from joins.matches import ProbeResult
@@ -158,21 +158,27 @@ def stored_codes(
     return codes
 
 
-def probe_columns(
-    conditions: Sequence[Condition], batch: Batch, rows: Rows = slice(None)
+def ranges_of(
+    conditions: Sequence[Condition],
+    batch: Batch,
+    start: np.ndarray | None = None,
+    stop: np.ndarray | None = None,
+    rows: RowSelection = slice(None),
+) -> Ranges:
+    """Return the ranges that some *rows* of a batch probe with; windows are those of these rows."""
+    columns = [batch.fields[condition.probe_field][rows] for condition in conditions]
+    return ranges_for(conditions, columns, start, stop)
+
+
+def codes_of(
+    conditions: Sequence[Condition], batch: Batch, rows: RowSelection = slice(None)
 ) -> list[np.ndarray]:
-    """Return what some *rows* probe with, a column per condition, as `ranges_for` takes them."""
-    return [batch.fields[condition.probe_field][rows] for condition in conditions]
+    """Return what an index for *conditions* stores of some *rows* of a batch.
 
-
-def stored_columns(
-    conditions: Sequence[Condition], batch: Batch, rows: Rows = slice(None)
-) -> list[np.ndarray]:
-    """Return what is stored of some *rows*, a column per condition, as `stored_codes` takes them.
-
-    They are of the dtypes in which the conditions compare them.
+    Raise :exc:`ValueError` as `stored_codes` does.
     """
-    return [batch.fields[c.stored_field][rows].astype(c.dtype, copy=False) for c in conditions]
+    columns = [batch.fields[condition.stored_field][rows] for condition in conditions]
+    return stored_codes(conditions, columns)
 
 
 def check_predicates(expected: int, **arguments: Sized) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from joins.codes import GREATEST, LEAST
 from joins.queries.conditions import Field
 from joins.queries.windows import ExtentError, read_extent
 from joins.state import storable
@@ -11,7 +12,6 @@ from joins.state import storable
 TIME_FIELD = "ts"
 """How a query may spell a tuple's event time, whatever column of the raw data it came from."""
 
-_EARLIEST, _LATEST = -(2**63), 2**63 - 1
 _FARTHEST = 2**62
 """A bound nearer than this (146 years) fits any arithmetic on event times."""
 
@@ -129,4 +129,4 @@ class Interval:
         Every tuple that is yet to come is as new as *watermark* or newer.
         """
         _, upper = self.offsets(stream)
-        return max(_EARLIEST, min(_LATEST, watermark - upper))
+        return max(LEAST, min(GREATEST, watermark - upper))

@@ -11,6 +11,7 @@ import numpy as np
 from quantiphy import Quantity, UnitConversion, UnknownConversion, UnknownScaleFactor
 
 from joins.arrivals import Arrivals
+from joins.codes import GREATEST, LEAST
 from joins.state import Stateful, storable
 
 _NUMBER = re.compile(r"\d+")
@@ -22,7 +23,6 @@ QUANTITY_MAX = 100
 
 _LENGTH_END = 2**62
 """A window is shorter than this (146 years), so that sums of its length and slide fit in int64."""
-_LEAST, _GREATEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 
 
 class _Time(Quantity):
@@ -139,7 +139,7 @@ class Window:
         back: int | np.ndarray = self.length
         if self.semantics == "sliding":
             back = self.length - self.slide + at % self.slide
-        return np.maximum(at, _LEAST + back) - back
+        return np.maximum(at, LEAST + back) - back
 
     def reach(self, at: np.ndarray) -> np.ndarray:
         """Return the greatest event time from which *at*, event times too, is still seen.
@@ -149,7 +149,21 @@ class Window:
         ahead: int | np.ndarray = self.length
         if self.semantics == "sliding":
             ahead = self.length - 1 - at % self.slide
-        return np.minimum(at, _GREATEST - 1 - ahead) + ahead
+        return np.minimum(at, GREATEST - 1 - ahead) + ahead
+
+    def seen(
+        self, times: np.ndarray, first: int, at: np.ndarray, preceding: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the positions that tuples see: the first, and the one after the last; int64.
+
+        *at* are their event times, *preceding* how many tuples of the window's stream precede each,
+        and *times* that stream's event times from position *first* on; by count it needs none.
+        """
+        if self.kind == "count":
+            return np.maximum(self.bound(preceding), 0), preceding
+        if self.semantics == "precise":
+            preceding = np.minimum(preceding, first + np.searchsorted(times, at))
+        return np.minimum(first + np.searchsorted(times, self.bound(at)), preceding), preceding
 
 
 @storable
@@ -240,16 +254,13 @@ class WindowBounds(Stateful):
     Parameters
     ----------
     windows
-        One per stream, over that stream.
-    self_join
-        Whether the one stream probes itself.
+        One per stream, over that stream: two, or one of a stream that probes itself.
     """
 
     state = ("_arrived", "_first", "_ts")
 
-    def __init__(self, windows: Sequence[Window], *, self_join: bool) -> None:
+    def __init__(self, windows: Sequence[Window]) -> None:
         self._windows = tuple(windows)
-        self._self_join = self_join
         streams = len(self._windows)
         self._arrived = [0] * streams
         self._first = [0] * streams
@@ -270,9 +281,10 @@ class WindowBounds(Stateful):
             latest += part.ts[-1:].tolist()
         bounds = []
         for stream, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
-            probed = stream if self._self_join else 1 - stream
+            probed = len(self._windows) - 1 - stream
             preceding = before[probed] + np.searchsorted(arrivals.seq[probed], seq)
-            bounds.append(self._see(probed, preceding.astype(np.int64), part.ts))
+            times, first = self._ts[probed], self._first[probed]
+            bounds.append(self._windows[probed].seen(times, first, part.ts, preceding))
         if latest:
             self._forget(max(latest))
         return bounds
@@ -285,19 +297,6 @@ class WindowBounds(Stateful):
             if window.kind == "count":
                 horizon[stream] = max(0, int(window.bound(np.array(self._arrived[stream]))))
         return tuple(horizon)
-
-    def _see(
-        self, probed: int, preceding: np.ndarray, ts: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        window = self._windows[probed]
-        if window.kind == "count":
-            return np.maximum(window.bound(preceding), 0), preceding
-        times, offset = self._ts[probed], self._first[probed]
-        start = offset + np.searchsorted(times, window.bound(ts), "left")
-        stop = preceding
-        if window.semantics == "precise":
-            stop = np.minimum(stop, offset + np.searchsorted(times, ts, "left"))
-        return np.minimum(start, stop).astype(np.int64), stop.astype(np.int64)
 
     def _forget(self, latest: int) -> None:
         """Drop event times that no tuple from *latest* on can see, whichever stream it is of."""

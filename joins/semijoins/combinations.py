@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from joins.batch import Batch, Rows, Schema
+from joins.batch import Batch, RowSelection, Schema
 from joins.hashing import mix_rows
 from joins.matches import Matches
 from joins.state import storable
@@ -57,7 +57,7 @@ class Combinations:
         """Return a field of the tuples of one stream."""
         return self.parts[self.streams.index(stream)].fields[field]
 
-    def take(self, rows: Rows) -> Combinations:
+    def take(self, rows: RowSelection) -> Combinations:
         """Return some *rows*."""
         return replace(
             self,

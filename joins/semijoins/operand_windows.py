@@ -39,11 +39,8 @@ def seen(
         return nothing, nothing
     stop = np.searchsorted(ts, at, "right" if ties_seen else "left")
     if window.kind == "count":
-        preceding = ids[0] + stop
-        return np.maximum(window.bound(preceding), 0), preceding
-    if window.semantics == "precise":
-        stop = np.minimum(stop, np.searchsorted(ts, at, "left"))
-    start = np.minimum(np.searchsorted(ts, window.bound(at), "left"), stop)
+        return window.seen(ts, 0, at, ids[0] + stop)
+    start, stop = window.seen(ts, 0, at, stop)
     edges = np.append(ids, ids[-1] + 1)
     return edges[start], edges[stop]
 

@@ -114,7 +114,7 @@ class RowMaker(Stateful):
         ranges = [place for place, one in predicates if not one.operator.negated]
         self.indexed = ranges[0] if ranges else None
         self._sides = JoinSides(query, schemas, [self.indexed or 0])
-        self._bounds = WindowBounds(query.windows, self_join=query.is_self_join)
+        self._bounds = WindowBounds(query.windows)
 
     def make(self, arrivals: Arrivals) -> KernelRows:
         """Return the rows of the next *arrivals*.

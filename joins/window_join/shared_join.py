@@ -255,5 +255,4 @@ class CoresJoin(SharedJoin):
 
     def _share_ps(self, work: Work) -> int:
         """Return what each core takes for its share of *work*."""
-        counters = np.array([getattr(work, name) for name in COUNTERS], np.int64)
-        return int(counters @ self._cores.unit_ps) // len(self._cores.clock)
+        return int(np.array(work) @ self._cores.unit_ps) // len(self._cores.clock)

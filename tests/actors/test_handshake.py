@@ -17,7 +17,7 @@ from actors.handshake import Core
 from actors.hosting.inline import RecordingContext
 from actors.protocol import Actor, Message
 from actors.results import Answers
-from actors.source import Fed, Feeding, give_windows
+from actors.source import Fed, Feeding, as_probes
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.queries.parser import parse_query
@@ -127,10 +127,10 @@ def batches(columns: list[list[tuple[int, int]]], rows: int) -> list[Fed]:
 
 def expected(job: Job, feds: list[Fed], columns: list[list[tuple[int, int]]]) -> Counter[Pair]:
     """Return the pairs by trying every tuple of a window."""
-    bounds = WindowBounds(job.query.windows, self_join=job.query.is_self_join)
+    bounds = WindowBounds(job.query.windows)
     pairs: Counter[Pair] = Counter()
     for fed in feds:
-        for stream, part in enumerate(give_windows(fed, bounds)):
+        for stream, part in enumerate(as_probes(fed, bounds)):
             other = job.query.stored_stream(stream)
             for probe, start, stop in zip(part.batch.id, part.start, part.stop, strict=True):
                 for match in range(start, stop):

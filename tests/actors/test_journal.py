@@ -18,7 +18,6 @@ from actors.hosting.mesh import MemberLostError
 from actors.hosting.process_host import ProcessHost
 from actors.hosting.saved_run import SavedRun, SavingHost
 from actors.protocol import ActorSpec, Reply, RestartingHost, Wiring
-from actors.serialisation import save
 from joins.errors import DataError
 from tests.actors.meshes import Threads, labels
 from tests.netsim.simulate import Simulated, simulate
@@ -204,7 +203,7 @@ def test_another_process_goes_on_and_nothing_changes(
         host, disk = going_on(tmp_path, start, at)
         with disk, pytest.raises(KilledError):
             run(host, tmp_path)
-        assert len(list((tmp_path / "saved").glob("*.npz"))) == 1
+        assert len(list((tmp_path / "saved").glob("*.snapshot"))) == 1
     host, disk = going_on(tmp_path, start)
     assert disk.answered == 269  # what came since is in no snapshot
     with disk:
@@ -237,7 +236,7 @@ def test_what_is_damaged_or_of_another_run_is_refused(damage: str, tmp_path: Pat
     with disk, pytest.raises(KilledError):
         run(host, tmp_path)
     answers = tmp_path / "saved" / "answers"
-    (snapshot,) = (tmp_path / "saved").glob("*.npz")
+    (snapshot,) = (tmp_path / "saved").glob("*.snapshot")
     path = snapshot if damage == "snapshot" else answers
     content = bytearray(path.read_bytes())
     if damage == "cut":
@@ -255,8 +254,9 @@ def test_what_is_damaged_or_of_another_run_is_refused(damage: str, tmp_path: Pat
 def test_a_snapshot_of_another_layout_is_not_called_damaged(tmp_path: Path) -> None:
     """As a development version of joinsim wrote one, under the same version number."""
     (tmp_path / "saved").mkdir()
-    save({"answered": 0, "length": 0, "states": {}}, tmp_path / "saved" / "1.npz")
-    with pytest.raises(DataError, match=r"1.npz is of another version .* Start the run again"):
+    with (tmp_path / "saved" / "1.snapshot").open("wb") as file:
+        saved_run._write({"answered": 0, "length": 0, "states": {}}, file)
+    with pytest.raises(DataError, match=r"1.snapshot is of another version .* Start the run again"):
         SavedRun(tmp_path / "saved", every_s=1)
 
 

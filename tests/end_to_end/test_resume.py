@@ -44,7 +44,7 @@ def test_a_run_whose_driver_is_killed_goes_on_to_the_same_results(
     snapshots = random.Random(os.getpid()).randint(1, 2)  # anywhere: the outcome is the same
 
     def saved(folder: Path, _: psutil.Process) -> bool:
-        taken = (folder / "run" / "saved").glob("*.npz")
+        taken = (folder / "run" / "saved").glob("*.snapshot")
         return any(int(one.stem) >= snapshots for one in taken)
 
     more = ["--backend", backend, "--save-every", "1ms", "--out", "run", "--json"]
@@ -113,7 +113,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with pytest.raises(KeyboardInterrupt) as stopped:
         replace(scenario, observer=Stopping()).run(out=out, save_every="1 ns")
     assert stopped.value.__notes__ == [f"go on with: joinsim.resume({str(out)!r}, streams)"]
-    assert list((out / "saved").glob("*.npz"))
+    assert list((out / "saved").glob("*.snapshot"))
     return out
 
 
@@ -157,7 +157,7 @@ def test_a_run_that_cannot_go_on_is_refused_and_stays(
 ) -> None:
     with pytest.raises(js.JoinsimError, match=re.escape(message)):
         resume(interrupted)
-    assert list((interrupted / "saved").glob("*.npz"))
+    assert list((interrupted / "saved").glob("*.snapshot"))
 
 
 def test_what_is_no_interrupted_run_is_refused_in_a_sentence(

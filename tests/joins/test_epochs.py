@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joins.arrivals import Arrivals
+from joins.batch import Batch
 from joins.epochs import EpochCutter, MergeThreshold
 
 Arrival = tuple[int, int]
@@ -36,12 +38,13 @@ def epochs_of(
     while begin < len(found):
         end = min(len(found), begin + next(sizes, 7))
         rows = [[i for i in range(begin, end) if found[i][0] == stream] for stream in (0, 1)]
-        ts = [np.array([found[i][1] for i in mine], np.int64) for mine in rows]
-        seq = [np.array(mine, np.int64) for mine in rows]
+        seq = tuple(np.array(mine, np.int64) for mine in rows)
+        times = (np.array([found[i][1] for i in mine], np.int64) for mine in rows)
+        parts = tuple(Batch(id=ids, ts=ts, key=ids) for ids, ts in zip(seq, times, strict=True))
         saved = cutter.snapshot()
         cutter = EpochCutter(threshold, 2)
         cutter.restore(saved)
-        for cut in cutter.cut(ts, seq):
+        for cut in cutter.cut(Arrivals(parts, seq)):
             ended += cut.ends_epoch
             for mine, start, stop in zip(rows, cut.starts, cut.stops, strict=True):
                 for i in mine[start:stop]:

@@ -80,12 +80,12 @@ def test_bounds_are_the_definitions_however_the_arrivals_are_cut(
     streams = 2 if two_way else 1
     chosen = [data.draw(windows()) for _ in range(streams)]
     found = data.draw(arrivals(streams))
-    tracker = WindowBounds(chosen, self_join=not two_way)
+    tracker = WindowBounds(chosen)
     begin, cuts = 0, iter(sizes)
     while begin < len(found):
         end = min(len(found), begin + next(cuts, 7))
         saved = tracker.snapshot()
-        tracker = WindowBounds(chosen, self_join=not two_way)
+        tracker = WindowBounds(chosen)
         tracker.restore(saved)
         bounds = advance(tracker, found, begin, end, streams)
         for stream, (start, stop) in enumerate(bounds):
@@ -108,7 +108,7 @@ def test_what_is_seen_first_never_moves_back(
     """The first position that tuples of one stream see does not decrease: expiry is for good."""
     streams = 2 if two_way else 1
     found = data.draw(arrivals(streams))
-    tracker = WindowBounds([window] * streams, self_join=not two_way)
+    tracker = WindowBounds([window] * streams)
     for start, stop in advance(tracker, found, 0, len(found), streams):
         assert (np.diff(start) >= 0).all()
         assert (start <= stop).all()
@@ -124,7 +124,7 @@ def test_the_horizon_is_what_the_next_arrival_sees_first(
     chosen = [data.draw(windows()) for _ in range(streams)]
     found = data.draw(arrivals(streams))
     end = data.draw(st.integers(1, len(found)))
-    tracker = WindowBounds(chosen, self_join=not two_way)
+    tracker = WindowBounds(chosen)
     advance(tracker, found, 0, end, streams)
     for stored_stream, (window, horizon) in enumerate(zip(chosen, tracker.horizon, strict=True)):
         stored = [(seq, ts) for seq, (s, ts) in enumerate(found) if s == stored_stream]
@@ -144,7 +144,7 @@ def test_the_horizon_is_what_the_next_arrival_sees_first(
 def test_memory_is_bounded_by_the_window(semantics: str, silent: int | None) -> None:
     """What is remembered does not grow with the stream, not even while one stream is silent."""
     window = Window(kind="time", length=40, slide=10, semantics=semantics)
-    tracker = WindowBounds([window, window], self_join=False)
+    tracker = WindowBounds([window, window])
     nothing = np.empty(0, np.int64)
     sizes, rows = [], np.arange(100, dtype=np.int64)
     for chunk in range(20):
