@@ -301,6 +301,11 @@ def _find(name: str) -> Path:
     scenarios = catalog()
     if name in scenarios:
         return scenarios[name]
+    if name.split()[:1] and name.split()[0].lower() == "select":
+        raise ConfigError(
+            f"{name!r} is a query, and without data there is nothing to join: pass the data of its "
+            "streams, too, as in joinsim.advise(query, streams)"
+        )
     raise ConfigError(
         f"no scenario is called {name!r}: {suggest(name, scenarios)}; or give a TOML file"
     )
