@@ -77,7 +77,7 @@ def diff(
     """Return the first message in which two runs differ, with rows *around* it.
 
     *run_a* and *run_b* are runs, or directories that runs have written. Raise :exc:`DataError`
-    where one of them has no trace that can be read.
+    where one of them has no trace that can be read, or a ``run.json`` that is damaged.
 
     Examples
     --------
@@ -174,11 +174,16 @@ def _different_settings(run_a: Path, run_b: Path) -> tuple[tuple[str, Any, Any],
 
 def _settings(run: Path) -> dict[str, Any]:
     """Return a run's configuration, sections flattened to dotted keys."""
+    path = run / RUN_RECORD
     try:
-        written = read_json(run / RUN_RECORD)
-    except (OSError, ValueError):
+        configuration = read_json(path)["configuration"]
+        return dict(_flat("", dict(configuration)))
+    except FileNotFoundError:
         return {}
-    return dict(_flat("", written.get("configuration", {})))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(
+            f"{path} is damaged: it is no JSON object with a configuration; run it again"
+        ) from None
 
 
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:

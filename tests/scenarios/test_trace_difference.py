@@ -114,6 +114,14 @@ def test_a_directory_without_a_trace_is_named(tmp_path: Path) -> None:
         js.diff(whole, tmp_path / "b")
 
 
+@pytest.mark.parametrize("text", ["[1, 2]", "null", "{}", '{"configuration": [1]}', '{"conf'])
+def test_a_record_that_is_damaged_is_named(tmp_path: Path, text: str) -> None:
+    whole, broken = trace(tmp_path / "a", [row(1)]), trace(tmp_path / "b", [row(1)])
+    (broken / "run.json").write_text(text)
+    with pytest.raises(js.DataError, match=r"b/run.json is damaged: it is no JSON object with"):
+        js.diff(whole, broken)
+
+
 def test_a_file_that_is_no_trace_is_named_with_what_it_has_not(tmp_path: Path) -> None:
     folder = run(tmp_path / "a")
     table = pq.read_table(folder / "trace.parquet")
