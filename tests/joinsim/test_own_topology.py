@@ -232,6 +232,16 @@ def test_one_that_cannot_be_built_names_its_fault_and_loses_no_other(
         js.compare(QUERY, DATA, topologies=topology)
 
 
+class Awaited(Idle):
+    async def receive(self, message: Any, context: Any) -> None:  # type: ignore[override]
+        raise NotImplementedError
+
+
+class Yielding(Idle):
+    def receive(self, message: Any, context: Any) -> Any:
+        yield
+
+
 def _graph_with(change: Callable[[Any], Any]) -> Any:
     """Return a topology whose graph is what *change* makes of a right one."""
 
@@ -265,6 +275,14 @@ def _graph_with(change: Callable[[Any], Any]) -> Any:
         (
             lambda graph: graph.add("idle", "idle", object),
             "TypeError: idle: <class 'object'> is no class that derives from Actor",
+        ),
+        (
+            lambda graph: graph.add("idle", "idle", Awaited),
+            f"TypeError: idle: receive of {Awaited} is async or has a yield, so that a call of it",
+        ),
+        (
+            lambda graph: graph.add("idle", "idle", Yielding),
+            f"TypeError: idle: receive of {Yielding} is async or has a yield, so that a call of",
         ),
     ],
 )
