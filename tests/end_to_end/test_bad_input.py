@@ -63,7 +63,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "PEs in words": (_set("po_join_pes=two"), ("po_join_pes = 'two'", "integer")),
     "negative latency": (
         _set("network.latency=-1 ms"),
-        ("network.latency = '-1 ms'", "equal to 0"),
+        ("network.latency = '-1 ms'", "at least 0"),
     ),
     "weight for latency": (_set("network.latency=25 kg"), ("network.latency", "'25 ms'")),
     "no unit": (_set("network.latency=0.5"), ("network.latency", "'25 ms'")),
