@@ -13,7 +13,7 @@ may last as long as it likes.
 | ``partition`` | links | | no frame gets through |
 | ``bandwidth`` | links | ``factor`` | the bandwidth is multiplied by it |
 | ``pause`` | actors | | no service goes on; messages still arrive |
-| ``slow`` | actors | ``factor`` | service takes so many times as long |
+| ``slow`` | actors | ``factor`` | service takes so many times as long, a million at the most |
 | ``skew`` | actors | ``offset_ns`` | the clock that an actor reads is ahead by so much |
 | ``stall`` | sources | | no data comes: timers wait |
 | ``crash`` | actors | | the process is gone; at the end it starts again |
@@ -44,6 +44,10 @@ _ROUNDING_NS = 1e-6
 
 _DRAWN = 1024
 """Random moments of a fault remembered at the most: several actors ask for the same ones."""
+
+_SLOWEST = 1e6
+"""So many times as long service takes at the most, however many faults meet: beyond it no run ends.
+It is also the most that a scenario may say of one fault."""
 
 _MUST_END = ("partition", "pause", "stall", "crash")
 
@@ -300,7 +304,7 @@ class ActorFaults:
         for one, spans in self._slows:
             if spans.active(now):
                 factor *= one
-        return factor
+        return min(factor, _SLOWEST)
 
     def done_ns(self, started_ns: int, work_ns: int) -> int:
         """Return when a service of *work_ns* is done, given its pauses and slow-downs."""

@@ -39,7 +39,7 @@ from scenarios.synthetic import TIME, SyntheticStream
 from topologies import registered_names
 from topologies.actor_graph import ActorGraph
 from topologies.own_class import import_path
-from topologies.quantities import NUMBER, BitsPerSecond, Nanoseconds
+from topologies.quantities import NUMBER, BitsPerSecond, Bound, Duration, Patience, TimeFromZero
 from topologies.topology import SinkPlace
 
 SCALES = ("smoke", "laptop", "paper")
@@ -165,8 +165,8 @@ class LinkConfig(Section):
 
     a: str
     b: str
-    latency: Nanoseconds | None = Field(default=None, ge=0)
-    jitter: Nanoseconds | None = Field(default=None, ge=0)
+    latency: TimeFromZero | None = None
+    jitter: TimeFromZero | None = None
     bandwidth: BitsPerSecond | None = Field(default=None, ge=1)
 
 
@@ -202,8 +202,8 @@ class NetworkConfig(Section):
     """
 
     preset: Literal[tuple(PRESETS)] = "rack"  # type: ignore[valid-type]
-    latency: Nanoseconds | None = Field(default=None, ge=0)
-    jitter: Nanoseconds | None = Field(default=None, ge=0)
+    latency: TimeFromZero | None = None
+    jitter: TimeFromZero | None = None
     latency_kind: Literal["constant", "uniform", "normal", "pareto"] | None = None
     bandwidth: BitsPerSecond | None = Field(default=None, ge=1)
     cores: Count = 1
@@ -246,11 +246,11 @@ class FeedingConfig(Section):
     """
 
     batch_rows: Count | None = None
-    linger: Nanoseconds = Field(default=LINGER_NS, ge=0)
+    linger: TimeFromZero = LINGER_NS
     rate_tps: Count | None = None
-    disorder: Nanoseconds = Field(default=0, ge=0)
+    disorder: TimeFromZero = 0
     bounded: bool = True
-    watermark_lag: Nanoseconds | None = Field(default=None, ge=0)
+    watermark_lag: TimeFromZero | None = None
     watermarks: bool = True
     unbounded_state: bool = False
 
@@ -274,7 +274,7 @@ class RecoveryConfig(Section):
     """
 
     guarantee: Guarantee = "exactly_once"
-    interval: Nanoseconds = Field(default=INTERVAL_NS, ge=1)
+    interval: Duration = INTERVAL_NS
     storage: BitsPerSecond = Field(default=STORAGE_BPS, ge=1)
 
 
@@ -346,7 +346,7 @@ class RunConfig(Section):
     topology: Annotated[str, BeforeValidator(name_topology)] = "auto"
     parameters: dict[str, Annotated[Any, BeforeValidator(_storable)]] = {}
     query: str
-    bind: dict[str, str | int] = {}
+    bind: dict[str, Bound] = {}
     streams: tuple[StreamConfig, ...]
     rows: Count | None = None
     feeding: FeedingConfig = FeedingConfig()
@@ -361,7 +361,7 @@ class RunConfig(Section):
     processes: Processes = 2
     seed: Annotated[int, NUMBER] = Field(default=1, ge=0, le=MAX_SEED)
     pairs: bool = False
-    silence: Nanoseconds = Field(default=60_000_000_000, ge=3_000_000_000)
+    silence: Patience = 60_000_000_000
     encrypt: bool = False
     survey: AnySurvey | None = None
     scales: dict[Literal[SCALES], dict[str, Any]] = {}  # type: ignore[valid-type]

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from joins.errors import suggest
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
 from netsim.network import NetworkError
-from topologies.quantities import Duration, Nanoseconds
+from topologies.quantities import Duration, Nanoseconds, TimeFromZero
 
 _AMOUNTS = {"rate": "rate", "delay": "delay_ns", "factor": "factor", "offset": "offset_ns"}
 """Keys of amounts, and their names in the simulation."""
@@ -37,7 +37,7 @@ class FaultConfig(BaseModel, ABC):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    start: Nanoseconds = Field(default=0, ge=0)
+    start: TimeFromZero = 0
     end: Duration | None = None
     every: Duration | None = None
     random: bool = False

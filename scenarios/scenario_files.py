@@ -120,11 +120,16 @@ def _read_file(name_or_path: str) -> dict[str, Any]:
 def _read_own(name: str) -> dict[str, Any]:
     """Return what one of our own scenarios says, once for all; it is not to be changed."""
     scenarios = catalog()
-    if name not in scenarios:
+    if name in scenarios:
+        return _read_toml(scenarios[name])
+    if name.split()[:1] and name.split()[0].lower() == "select":
         raise ConfigError(
-            f"no scenario is called {name!r}: {suggest(name, scenarios)}; or give a TOML file"
+            f"{name!r} is a query, and without data there is nothing to join: pass the data of its "
+            "streams, too, as in joinsim.advise(query, streams)"
         )
-    return _read_toml(scenarios[name])
+    raise ConfigError(
+        f"no scenario is called {name!r}: {suggest(name, scenarios)}; or give a TOML file"
+    )
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -221,12 +226,12 @@ def _changed(section: Any, path: list[str], value: Any, key: str) -> Any:
         at = int(name)
         return [*section[:at], _changed(section[at], rest, value, key), *section[at + 1 :]]
     if isinstance(section, (list, tuple)):
-        raise ConfigError(f"--set {key}: {name!r} is none of its {len(section)}, counted from 0")
+        raise ConfigError(f"{key}: {name!r} is none of its {len(section)}, counted from 0")
     inner = section.get(name) if isinstance(section, dict) else None
     if not isinstance(section, dict) or (rest and not isinstance(inner, (dict, list, tuple))):
         known = section if isinstance(section, dict) else {}
         sections = sorted(k for k, v in known.items() if isinstance(v, (dict, tuple)))
-        raise ConfigError(f"--set {key}: there is no section {name!r}; {suggest(name, sections)}")
+        raise ConfigError(f"{key}: there is no section {name!r}; {suggest(name, sections)}")
     return section | {name: _changed(inner, rest, value, key)}
 
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from actors.whole_files import WholeTable, writing
 from joins.hashing import mix
-from topologies.quantities import NUMBER, Nanoseconds
+from topologies.quantities import NUMBER, Duration, TimeFromZero
 
 _CALL = re.compile(r"\s*(\w+)\s*\(([^()]*)\)\s*")
 _MILLIONTHS = 6
@@ -202,8 +202,8 @@ class SyntheticStream(BaseModel):
     rows: Annotated[int, Field(ge=1, le=_MAX_ROWS), NUMBER]
     seed: Annotated[int, Field(ge=0, lt=_MAX_SEED), NUMBER] = 1
     fields: Annotated[dict[str, str], Field(min_length=1)]
-    every: Annotated[Nanoseconds, Field(ge=1)] = 1_000_000
-    start: Annotated[Nanoseconds, Field(ge=0)] = 0
+    every: Duration = 1_000_000
+    start: TimeFromZero = 0
 
     @field_validator("fields")
     @classmethod

@@ -70,6 +70,26 @@ class Difference:
         """Whether both runs served the same messages at the same virtual times."""
         return self.row is None
 
+    def __repr__(self) -> str:
+        return "\n".join([*settings_lines(self), place_line(self)])
+
+
+def settings_lines(difference: Difference) -> list[str]:
+    """Return a line for each key of the configuration that differs."""
+    first, second = difference.runs
+    return [f"{key}: {a!r} in {first}, {b!r} in {second}" for key, a, b in difference.settings]
+
+
+def place_line(difference: Difference) -> str:
+    """Return in words where the traces differ."""
+    row = difference.row
+    if row is None:
+        return "both runs served the same messages at the same virtual times"
+    if difference.columns:
+        return f"the first difference is in row {row:,}: {', '.join(difference.columns)}"
+    ended = [difference.first + rows.num_rows <= row for rows in difference.rows]
+    return f"{difference.runs[ended.index(True)]} has no row {row:,}: it ended before"
+
 
 def diff(
     run_a: str | PathLike[str], run_b: str | PathLike[str], *, around: NonNegativeInt = AROUND
@@ -77,7 +97,7 @@ def diff(
     """Return the first message in which two runs differ, with rows *around* it.
 
     *run_a* and *run_b* are runs, or directories that runs have written. Raise :exc:`DataError`
-    where one of them has no trace that can be read.
+    where one of them has no trace that can be read, or a ``run.json`` that is damaged.
 
     Examples
     --------
@@ -174,11 +194,16 @@ def _different_settings(run_a: Path, run_b: Path) -> tuple[tuple[str, Any, Any],
 
 def _settings(run: Path) -> dict[str, Any]:
     """Return a run's configuration, sections flattened to dotted keys."""
+    path = run / RUN_RECORD
     try:
-        written = read_json(run / RUN_RECORD)
-    except (OSError, ValueError):
+        configuration = read_json(path)["configuration"]
+        return dict(_flat("", dict(configuration)))
+    except FileNotFoundError:
         return {}
-    return dict(_flat("", written.get("configuration", {})))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(
+            f"{path} is damaged: it is no JSON object with a configuration; run it again"
+        ) from None
 
 
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:

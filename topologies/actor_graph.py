@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any
 
 import networkx as nx
@@ -10,6 +11,9 @@ import networkx as nx
 from actors.hosting.processes import ProcessCount, pack
 from actors.protocol import Actor, ActorSpec, Wiring
 from actors.results import Sink
+
+_RUN_LATER = (isgeneratorfunction, iscoroutinefunction, isasyncgenfunction)
+"""A call of such a function returns at once, and runs nothing of it."""
 
 
 class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
@@ -39,12 +43,17 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
         It lives on *site*, by default on the next machine. *only_emits* is `ActorSpec`'s.
 
         Raise :exc:`ValueError` when there is an actor of this *name*, and :exc:`TypeError` when
-        *actor* is no class of actors.
+        *actor* is no class of actors, or its ``receive`` no plain method.
         """
         if self.nodes.get(name, {}).get("spec"):
             raise ValueError(f"two actors are called {name!r}; each has a name of its own")
         if not (isinstance(actor, type) and issubclass(actor, Actor)):
             raise TypeError(f"{name}: {actor!r} is no class that derives from Actor")
+        if any(runs_later(actor.receive) for runs_later in _RUN_LATER):
+            raise TypeError(
+                f"{name}: receive of {actor!r} is async or has a yield, so that a call of it runs "
+                "nothing: make it a plain method"
+            )
         machines = self.graph.get("machines")
         site = site or (f"node.{len(self) % machines}" if machines else name)
         spec = ActorSpec(actor=actor, arguments=arguments, only_emits=only_emits)

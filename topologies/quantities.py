@@ -76,10 +76,26 @@ def _nanoseconds(value: object) -> object:
     return value
 
 
-def _at_least_one(nanoseconds: int) -> int:
-    if nanoseconds < 1:
-        raise ValueError("must be at least 1 ns and at most a day")
-    return nanoseconds
+def _at_least(least_ns: int, words: str) -> AfterValidator:
+    """Return a check that a time is not shorter; pydantic's own would show bare nanoseconds."""
+
+    def check(nanoseconds: int) -> int:
+        if nanoseconds < least_ns:
+            raise ValueError(f"must be at least {words} and at most a day")
+        return nanoseconds
+
+    return AfterValidator(check)
+
+
+def _bound(value: object) -> object:
+    """Refuse what is neither text nor a whole number, once; of a union pydantic tells it twice."""
+    if not isinstance(value, (str, int)) or isinstance(value, bool):
+        raise ValueError("must be a number of tuples such as '1000' or a time such as '25 ms'")
+    return value
+
+
+Bound = Annotated[str | int, BeforeValidator(_bound)]
+"""What is put for a query's placeholder."""
 
 
 def _bits_per_second(value: object) -> object:
@@ -105,12 +121,14 @@ Nanoseconds = Annotated[int, BeforeValidator(_nanoseconds), NUMBER, _TIME]
 """A time such as "25 ms", or whole nanoseconds; at most a day, so that the sum of many stays far
 inside virtual time, which is int64."""
 
-Duration = Annotated[
-    Nanoseconds,
-    AfterValidator(_at_least_one),
-    _TIME,
-]
-"""For parameters: the same, of at least 1 ns."""
+Duration = Annotated[Nanoseconds, _at_least(1, "1 ns"), _TIME]
+"""The same, of at least 1 ns."""
+
+TimeFromZero = Annotated[Nanoseconds, _at_least(0, "0"), _TIME]
+"""The same, or nothing."""
+
+Patience = Annotated[Nanoseconds, _at_least(3_000_000_000, "3 s"), _TIME]
+"""The same, of at least 3 s."""
 
 BitsPerSecond = Annotated[
     int,

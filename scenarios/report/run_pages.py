@@ -15,6 +15,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from pydantic import BaseModel
 
 from actors.whole_files import write_text
 from scenarios.formatting import (
@@ -39,7 +40,7 @@ from scenarios.report.run_pictures import (
 from scenarios.report.run_summary import NEAR, describe_verdict, settings_tables, summary
 from scenarios.run import Report
 from scenarios.run_directory import RUN_RECORD, read_json
-from scenarios.scenario_files import ConfigError
+from scenarios.scenario_files import ConfigError, validate
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _DATA = re.compile(r'<script type="application/json" id="pictures">(.*?)</script>', re.DOTALL)
@@ -109,6 +110,40 @@ def _streams_table(streams: Sequence[Mapping[str, Any]]) -> TextTable:
     return TextTable(columns=columns, rows=rows, text_columns=2)
 
 
+class _Latency(BaseModel):
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    max: float | None
+
+
+class _Network(BaseModel):
+    messages: int
+    bytes: int
+
+
+class _Verdict(BaseModel):
+    exact: bool | None
+    produced: int | None
+
+
+class _Summary(BaseModel):
+    """What a page of several runs shows of each one's ``run.json``."""
+
+    scenario: str
+    topology: str
+    backend: str
+    clock: str
+    seed: int
+    digest: str | None
+    tuples: int
+    throughput_tps: float | None
+    latency_ms: _Latency
+    network: _Network
+    memory_bytes: int | None
+    verdict: _Verdict
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
     """A run as its folder has it: the summary of ``run.json``, and the data of its pictures."""
@@ -125,7 +160,10 @@ class RunRecord:
 
     @classmethod
     def read(cls, directory: Path) -> RunRecord:
-        """Return the record in a run's folder; raise :exc:`ConfigError` where there is none."""
+        """Return the record in a run's folder.
+
+        Raise :exc:`ConfigError` where there is none, or one that is damaged.
+        """
         try:
             record = read_json(directory / RUN_RECORD)
             page = (directory / "report.html").read_text(encoding="utf-8")
@@ -137,7 +175,15 @@ class RunRecord:
         found = _DATA.search(page)
         if found is None:
             raise ConfigError(f"{directory}/report.html is of an earlier version: run it again")
-        return cls(where=str(directory), summary=record, data=_data(json.loads(found[1])))
+        validate(_Summary, record, where=f"{directory / RUN_RECORD} is damaged, run it again")
+        try:
+            data = _data(json.loads(found[1]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(
+                f"{directory}/report.html is damaged: its data cannot be read ({error}); run it "
+                "again"
+            ) from None
+        return cls(where=str(directory), summary=record, data=data)
 
 
 def _data(pictures: Mapping[str, Any]) -> dict[str, Columns]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -147,3 +149,11 @@ def test_ray_is_asked_for_its_node_once_that_is_known_or_the_head_fails(
     monkeypatch.setattr(ray._raylet, "GcsClient", lambda address: head)
     ray_cluster._get_registered_node(lambda *_: asked.append("node"), "127.0.0.1:1", ours.hex())
     assert asked == (["head"] * 3 if ends_with == "the node" else ["head"]) + ["node"]
+
+
+@pytest.mark.parametrize("address", ["no-such-host.invalid:6379", "127.0.0.1:1", "[::1]:1"])
+def test_an_address_where_nobody_answers_is_refused_soon(address: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(RayUnavailableError, match=f"no Ray at {re.escape(address)}: nothing answ"):
+        ray_cluster._start(address, 1)
+    assert time.monotonic() - begun < 15

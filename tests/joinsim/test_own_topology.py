@@ -232,6 +232,16 @@ def test_one_that_cannot_be_built_names_its_fault_and_loses_no_other(
         js.compare(QUERY, DATA, topologies=topology)
 
 
+class Awaited(Idle):
+    async def receive(self, message: Any, context: Any) -> None:  # type: ignore[override]
+        raise NotImplementedError
+
+
+class Yielding(Idle):
+    def receive(self, message: Any, context: Any) -> Any:
+        yield
+
+
 def _graph_with(change: Callable[[Any], Any]) -> Any:
     """Return a topology whose graph is what *change* makes of a right one."""
 
@@ -265,6 +275,14 @@ def _graph_with(change: Callable[[Any], Any]) -> Any:
         (
             lambda graph: graph.add("idle", "idle", object),
             "TypeError: idle: <class 'object'> is no class that derives from Actor",
+        ),
+        (
+            lambda graph: graph.add("idle", "idle", Awaited),
+            f"TypeError: idle: receive of {Awaited} is async or has a yield, so that a call of it",
+        ),
+        (
+            lambda graph: graph.add("idle", "idle", Yielding),
+            f"TypeError: idle: receive of {Yielding} is async or has a yield, so that a call of",
         ),
     ],
 )
@@ -356,6 +374,10 @@ AT_WORK = r"^joiner\.0 failed on a message from router .*: "
         (
             _asking(lambda _, context: context.charge(Work(comparisons=-(10**9)))),
             r"^joiner\.0 charged work of -\d+ ns in all",
+        ),
+        (
+            _asking(lambda _, context: context.charge(Work(comparisons=10**40))),
+            r"^joiner\.0 charged work of \d+ ns in all: .* a message takes a day at the most",
         ),
         (
             _asking(lambda _, context: context.emit({"x": 1})),

@@ -20,6 +20,11 @@ import joinsim as js
         ("oij-w1", "laptob", "scale = 'laptob': did you mean 'laptop'"),
         ("spo-fig71", "smoke", "no scenario is called 'spo-fig71': did you mean"),
         ("none.toml", "smoke", "there is no file none.toml"),
+        (
+            " select * from T",
+            "smoke",
+            "is a query, and without data .* pass the data of its streams",
+        ),
     ],
 )
 def test_a_scenario_or_scale_that_is_not_there_is_refused_where_it_is_named(

@@ -109,6 +109,12 @@ def test_the_end_of_a_service_of_many_periods_is_found_at_once(random: bool) -> 
     assert 3 * 10**12 < actor(often, late).done_ns(0, work) <= 3 * 10**12 + 100
 
 
+@pytest.mark.parametrize("number", [6, 7, 60, 400])
+def test_service_ends_however_many_faults_slow_it_down(number: int) -> None:
+    slows = [ActorFault(kind="slow", factor=10)] * number
+    assert actor(*slows).done_ns(5, 1_000) == 5 + 1_000 * 10**6
+
+
 def test_faults_of_one_link_add_up_while_they_are_there() -> None:
     link = faults(
         LinkFault(kind="loss", rate=0.5, to_ns=100),

@@ -53,6 +53,7 @@ def test_between_is_both_ways() -> None:
         ({"kind": "loss", "rat": 0.1}, r"rat: there is no such key; did you mean 'rate'\?"),
         ({"kind": "loss", "rate": 1}, r"faults\.0\.loss\.rate = 1: input should be less than 1"),
         ({"kind": "partition"}, "a partition needs an end"),
+        ({"kind": "slow", "factor": 2, "start": "-1 ms"}, "start = '-1 ms': must be at least 0"),
         ({"kind": "slow", "factor": 2, "start": "2 s", "end": "1 s"}, "end must come after"),
         ({"kind": "delay", "delay": "1 s", "sender": "a", "between": ["a", "b"]}, "leave out"),
     ],

@@ -90,6 +90,23 @@ def test_true_is_no_number(tmp_path: Path, key: str, value: str) -> None:
         load(path)
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("bind.W = 1.5", r"bind.W = 1.5: must be a number of tuples such as '1000' or a time such"),
+        ("bind.W = true", "bind.W = True: must be a number of tuples"),
+        ("silence = '1 s'", "silence = '1 s': must be at least 3 s and at most a day"),
+        ("recovery.interval = '0 s'", "recovery.interval = '0 s': must be at least 1 ns"),
+        ("feeding.disorder = '-1 ms'", "feeding.disorder = '-1 ms': must be at least 0 and"),
+    ],
+)
+def test_a_wrong_length_or_time_is_shown_as_it_was_written(
+    tmp_path: Path, setting: str, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"mine.toml: {message}"):
+        load(written(tmp_path, f"{BASE}{setting}\n"))
+
+
 def test_a_list_that_is_too_short_is_refused_in_words(tmp_path: Path) -> None:
     path = written(tmp_path, 'extends = "oij-fig13"\nstudy.axis.values = []\n')
     with pytest.raises(ConfigError, match=r"axis.values = \[\]: at least 1 must be there"):

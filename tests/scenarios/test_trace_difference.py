@@ -61,6 +61,8 @@ def test_of_two_seeds_the_first_message_that_differs_is_named(tmp_path: Path) ->
         one[found.first : first + 11] for one in rows
     ]
     assert found.settings == (("seed", 1, 2),)
+    place = f"the first difference is in row {first}: {', '.join(found.columns)}"
+    assert repr(found) == f"seed: 1 in {a}, 2 in {b}\n{place}"
 
 
 @pytest.mark.parametrize("at", [0, 1, 16_383, 16_384, 40_000])
@@ -85,6 +87,7 @@ def test_a_trace_that_ends_first_differs_where_it_ends(tmp_path: Path, length: i
     found = js.diff(trace(tmp_path / "a", rows), trace(tmp_path / "b", rows[:length]))
     assert (found.row, found.columns) == (length, ())
     assert [table.num_rows for table in found.rows] == [length + 11, length]
+    assert repr(found) == f"{tmp_path / 'b'} has no row {length}: it ended before"
 
 
 def test_the_command_shows_both_runs_and_says_so_in_its_exit_code(tmp_path: Path) -> None:
@@ -112,6 +115,14 @@ def test_a_directory_without_a_trace_is_named(tmp_path: Path) -> None:
     (tmp_path / "b" / "trace.parquet").write_bytes(b"PAR1 no such thing")
     with pytest.raises(js.JoinsimError, match=r"trace.parquet cannot be read: "):
         js.diff(whole, tmp_path / "b")
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "null", "{}", '{"configuration": [1]}', '{"conf'])
+def test_a_record_that_is_damaged_is_named(tmp_path: Path, text: str) -> None:
+    whole, broken = trace(tmp_path / "a", [row(1)]), trace(tmp_path / "b", [row(1)])
+    (broken / "run.json").write_text(text)
+    with pytest.raises(js.DataError, match=r"b/run.json is damaged: it is no JSON object with"):
+        js.diff(whole, broken)
 
 
 def test_a_file_that_is_no_trace_is_named_with_what_it_has_not(tmp_path: Path) -> None:

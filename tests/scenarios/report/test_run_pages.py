@@ -438,6 +438,36 @@ def test_a_folder_without_a_run_is_named(runs: list[Report], tmp_path: Path) -> 
         write_runs_page([record], tmp_path / "runs.html", "")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ([1], "damaged, run it again: a section is needed"),
+        ({"topology": None}, "damaged, run it again: topology = None: input should be a valid str"),
+        ({"verdict": {"exact": True}}, "damaged, run it again: verdict.produced: is missing"),
+    ],
+)
+def test_a_damaged_record_is_named(runs: list[Report], wrong: object, message: str) -> None:
+    path = runs[0].directory / "run.json"
+    whole = path.read_text()
+    path.write_text(json.dumps(json.loads(whole) | wrong if isinstance(wrong, dict) else wrong))
+    try:
+        with pytest.raises(ConfigError, match=f"{path} is {message}"):
+            RunRecord.read(path.parent)
+    finally:
+        path.write_text(whole)
+
+
+def test_a_page_whose_data_is_damaged_is_named(runs: list[Report]) -> None:
+    path = runs[0].directory / "report.html"
+    whole = path.read_text()
+    path.write_text(whole.replace('"stages"', '"stage"'))
+    try:
+        with pytest.raises(ConfigError, match=f"{path} is damaged: its data cannot be read"):
+            RunRecord.read(path.parent)
+    finally:
+        path.write_text(whole)
+
+
 def test_a_runs_figure_is_its_curves_over_time(runs: list[Report]) -> None:
     picture = picture_of(runs[0])
     check_picture(picture)
