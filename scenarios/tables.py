@@ -204,7 +204,7 @@ def prepare_tables(
     streams = [
         _Unordered(
             name,
-            _all_of(table) if isinstance(table, PreparedStream) else as_table(table, name),
+            _all_of(table) if isinstance(table, PreparedStream) else _raw(table, name),
             query.fields(place),
             event_time(query, place, time),
             arrival or _recorded(table),
@@ -218,6 +218,18 @@ def prepare_tables(
         stream.prepare({f: dictionaries[d] for f, d in named.items() if d in dictionaries})
         for stream, named in zip(streams, codes, strict=True)
     )
+
+
+def _raw(value: Any, name: str) -> pa.Table:
+    """Return what was passed as a table, without the columns that prepared streams alone have."""
+    table = as_table(value, name)
+    for column in table.schema.names:
+        if column.lower() in (ARRIVAL, PLACE):
+            raise DataError(
+                f"stream {name!r} has a column named {column!r}, by which joinsim means the order "
+                "of arrival of a prepared stream; rename it"
+            )
+    return table
 
 
 def _all_of(stream: PreparedStream) -> pa.Table:
