@@ -116,6 +116,16 @@ def test_a_column_of_several_types_is_refused_by_its_name() -> None:
         as_table(mixed, "T")
 
 
+@pytest.mark.parametrize("operator", ["=", "<"])
+def test_bytes_that_are_no_text_are_refused_by_their_row(operator: str) -> None:
+    """Files may call them text all the same, and Arrow does not look."""
+    table = pa.table({"x": pa.array([None, b"\xff", b"a"]).view(pa.string())})
+    window = "WINDOW AS (SLIDE INTERVAL '1' ON '2')"
+    query = parse_query(f"SELECT * FROM T WHERE T.x1 {operator} T.x2 {window}")
+    with pytest.raises(DataError, match=r"stream 'T', column 'x': row 1 is b'\\xff', which is not"):
+        prepare_tables(query, [table], [None])
+
+
 @pytest.mark.parametrize("column", ["_arrival", "_Place"])
 def test_a_column_named_as_the_recorded_arrival_is_refused(column: str) -> None:
     query = parse_query("SELECT * FROM T WHERE T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '2')")
