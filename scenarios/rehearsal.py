@@ -25,7 +25,8 @@ from topologies.topology import Job, Topology
 
 REHEARSED_ROWS = 96
 _WINDOW = WindowClause(slide="8", length="32")
-_FEEDING = Feeding(batch_rows=12)
+_FEEDING = Feeding(batch_rows=12, rate_tps=1_000)
+"""At a rate, for event times may be too far apart for any clock."""
 
 _REHEARSED: set[tuple[Topology[Any], str]] = set()
 """What has been rehearsed in this process: systems, and all that their kernels depend on."""

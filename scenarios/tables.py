@@ -255,7 +255,7 @@ def prepare_tables(
     streams = [
         _Unordered(
             name,
-            _all_of(table) if isinstance(table, PreparedStream) else as_table(table, name),
+            _all_of(table) if isinstance(table, PreparedStream) else _raw(table, name),
             query.fields(place),
             event_time(query, place, time),
             arrival or _recorded(table),
@@ -269,6 +269,18 @@ def prepare_tables(
         stream.prepare({f: dictionaries[d] for f, d in named.items() if d in dictionaries})
         for stream, named in zip(streams, codes, strict=True)
     )
+
+
+def _raw(value: Any, name: str) -> pa.Table:
+    """Return what was passed as a table, without the columns that prepared streams alone have."""
+    table = as_table(value, name)
+    for column in table.schema.names:
+        if column.lower() in (ARRIVAL, PLACE):
+            raise DataError(
+                f"stream {name!r} has a column named {column!r}, by which joinsim means the order "
+                "of arrival of a prepared stream; rename it"
+            )
+    return table
 
 
 def _all_of(stream: PreparedStream) -> pa.Table:
@@ -348,6 +360,14 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 class _Unordered:
     """One stream's table, with its join fields and time located."""
 
@@ -399,7 +419,26 @@ class _Unordered:
         if field_name not in self.table.schema.names:
             return None
         column = self._column(field_name)
-        return column.cast(pa.string()) if _is_text(column.type) else None
+        return self._utf8(field_name, column) if _is_text(column.type) else None
+
+    def _utf8(self, name: str, column: pa.Array | pa.ChunkedArray) -> Any:
+        """Return a column's texts; raise :exc:`DataError` naming a row that is no UTF-8 text.
+
+        Arrow takes what a file says for text as it is, whatever its bytes.
+        """
+        raw = column.cast(pa.large_binary())
+        try:
+            texts = raw.cast(pa.large_string())
+        except pa.ArrowInvalid:
+            rows = enumerate(raw.to_pylist())
+            row, value = next(
+                (row, one) for row, one in rows if one is not None and not _is_utf8(one)
+            )
+            raise DataError(
+                f"stream {self.name!r}, column {name!r}: row {row} is {value!r}, which is not "
+                "text in UTF-8; encode it so, or leave the row out"
+            ) from None
+        return texts.cast(pa.string())
 
     def prepare(self, dictionaries: Mapping[str, _Dictionary]) -> TableStream:
         """Return the stream: valid rows, typed, in order of event time."""
@@ -492,7 +531,7 @@ class _Unordered:
         invalid = {"null": missing} if missing.any() else {}
         try:
             if _is_text(kind):
-                moments, no_time = self._moments(name, column.cast(pa.string()))
+                moments, no_time = self._moments(name, self._utf8(name, column))
                 return moments, invalid | no_time
             whole = pa.types.is_decimal(kind) and kind.scale <= 0
             if pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and not whole):

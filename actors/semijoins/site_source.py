@@ -12,11 +12,14 @@ from actors.protocol import NO_SPAN, START, Context, Message, Payload
 from actors.source import ARRIVALS, Feeding, TakesArrivals, birth_ns
 from joins.arrivals import Arrivals
 from joins.batch import Batch
+from joins.errors import DataError
 from joins.semijoins.combinations import Combinations
 from joins.state import State
 
 _READ_ROWS = 1_024
 """Of all streams at a time. What is read is part of the state, and of snapshots."""
+_LATEST_NS = 2**63 - 2**60
+"""The latest that a tuple may come into being, 255 years: what it leads to fits int64, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class SiteSource(TakesArrivals):
         self, *, files: Sequence[StreamData], stream: int, feeding: Feeding, interval_ns: int
     ) -> None:
         self._feed = Feed(only_times_of_others(files, stream))
+        self._names = [file.schema.stream for file in files]
         self._stream = stream
         self._fed = False
         """By an engine: nothing is read here."""
@@ -122,8 +126,8 @@ class SiteSource(TakesArrivals):
         if self._origin_ns is None:
             self._origin_ns = min(int(part.ts[0]) for part in arrivals.parts if len(part))
         born = [
-            self._born_ns(part.ts, seq)
-            for part, seq in zip(arrivals.parts, arrivals.seq, strict=True)
+            self._born_ns(name, part.ts, seq)
+            for name, part, seq in zip(self._names, arrivals.parts, arrivals.seq, strict=True)
         ]
         ticks = (np.concatenate(born) // self._interval_ns + 1) * self._interval_ns
         self._ticks = np.union1d(self._ticks, ticks)
@@ -132,10 +136,17 @@ class SiteSource(TakesArrivals):
         new = replace(unsent, parts=(part,), seq=arrivals.seq[mine], born_ns=born[mine])
         self._unsent = Combinations.concat([unsent, new])
 
-    def _born_ns(self, ts: np.ndarray, seq: np.ndarray) -> np.ndarray:
-        if self._rate is None:
-            return ts - self._origin_ns
-        return birth_ns(seq, self._rate, 0)
+    def _born_ns(self, name: str, ts: np.ndarray, seq: np.ndarray) -> np.ndarray:
+        if self._rate is not None:
+            return birth_ns(seq, self._rate, 0)
+        assert self._origin_ns is not None  # `_add` found it
+        if len(ts) and int(ts[-1]) - self._origin_ns > _LATEST_NS:
+            raise DataError(
+                f"stream {name!r}: the event time {ts[-1]} ns is more than 255 years after the "
+                f"first of all streams, {self._origin_ns} ns; tuples come into being at their "
+                "event times here, so set feeding.rate_tps, or leave such times out"
+            )
+        return ts - self._origin_ns
 
     def restore(self, state: State) -> None:
         """Go back to where a snapshot was taken; a timer set since then is set again."""

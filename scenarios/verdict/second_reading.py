@@ -25,16 +25,20 @@ from joins.queries.windows import StreamWindows, Window
 from scenarios.verdict import CheckResult
 
 _PIECE = re.compile(
-    r"""(?P<name>"[^"]*")|'(?P<quantity>[^']*)'|(?P<comment>--[^\n]*|/\*[\s\S]*?\*/)"""
-    r"""|\b(?P<window>WINDOW)\b""",
-    re.IGNORECASE,
+    r"""(?P<quoted>"[^"]*")|'(?P<quantity>[^']*)'|(?P<comment>--[^\n]*|/\*[\s\S]*?\*/)"""
+    r"""|(?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)|(?P<word>[A-Za-z_]\w*)"""
 )
-"""What sqlglot cannot read: quantities, and the word before the windows. Names in quotes and
-comments are matched too, so that nothing inside them is taken for either."""
+"""What sqlglot cannot read as it is: quantities, the word before the windows, and names, which may
+be words of its own SQL. Names in quotes, comments and numbers are matched too, so that nothing
+inside them is taken for any of these."""
 _WINDOWS_BEGIN = "\0"
+_WORDS = {
+    "SELECT", "FROM", "WHERE", "AND", "BETWEEN", "ABS", "INTERVAL", "AS", "SLIDE", "ON", "PRECISE",
+}  # fmt: skip
+"""Of the language; every other word is a name."""
 _WINDOW = re.compile(
-    r"(?P<stream>\w+)?\s*\bAS\s*\(\s*SLIDE\s+INTERVAL\s+'(?P<slide>[^']*)'\s+ON\s+'(?P<length>[^']*)'"
-    r"\s*(?P<precise>PRECISE)?\s*\)",
+    r"""("(?P<stream>\w+)"\s*)?\bAS\s*\(\s*SLIDE\s+INTERVAL\s*'(?P<slide>\d+)'\s*ON\s*"""
+    r"""'(?P<length>\d+)'\s*(?P<precise>PRECISE)?\s*\)""",
     re.IGNORECASE,
 )
 _COMPARE: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
@@ -99,18 +103,7 @@ def check_reading(text: str, bound: Mapping[str, str], query: JoinQuery) -> Chec
 
 def read_again(text: str, bound: Mapping[str, str]) -> Reading:
     """Read *text* with sqlglot, its clause of windows apart, which is no SQL."""
-    quantities: list[str] = []
-
-    def masked(found: re.Match[str]) -> str:
-        if found["name"] or found["comment"]:
-            return found["name"] or " "
-        if found["window"]:
-            return _WINDOWS_BEGIN
-        # Quantities go by number: sqlglot would take those of intervals apart.
-        quantities.append(found["quantity"].strip())
-        return f"'{len(quantities) - 1}'"
-
-    select, *windows = _PIECE.sub(masked, text).strip().rstrip(";").split(_WINDOWS_BEGIN)
+    (select, *windows), quantities = _masked(text)
     tree = sqlglot.parse_one(select)
     if not isinstance(tree, exp.Select) or len(windows) > 1 or tree.args.get("where") is None:
         raise _UnreadableError("it is no SELECT with a WHERE and at most one WINDOW")
@@ -132,6 +125,26 @@ def read_again(text: str, bound: Mapping[str, str]) -> Reading:
         else:
             reading.predicates.append(_predicate(part.unnest(), streams, reading.widths))
     return reading
+
+
+def _masked(text: str) -> tuple[list[str], list[str]]:
+    """Return *text* as sqlglot can read it, parted where windows begin, and its quantities."""
+    quantities: list[str] = []
+
+    def masked(found: re.Match[str]) -> str:
+        if found["comment"]:
+            return " "
+        if word := found["word"]:
+            if word.upper() == "WINDOW":
+                return _WINDOWS_BEGIN
+            return word if word.upper() in _WORDS else f'"{word}"'
+        if found["quantity"] is None:
+            return found[0]
+        # Quantities go by number: sqlglot would take those of intervals apart.
+        quantities.append(found["quantity"].strip())
+        return f"'{len(quantities) - 1}'"
+
+    return _PIECE.sub(masked, text).strip().rstrip(";").split(_WINDOWS_BEGIN), quantities
 
 
 def difference(query: JoinQuery, second: Reading) -> str | None:

@@ -38,7 +38,7 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 HEADER_BYTES_MAX = 1 << 20  # a first line longer than this is no header
 _ALLOWED = f"allowed are Parquet and CSV with a header line ({', '.join(CSV_ENDINGS)})"
 MAGIC = b"PAR1"
-_TAKEN = r"_metadata$|__joinsim_"  # names of columns that a file cannot have
+_TAKEN = r"_(metadata|arrival|place)$|__joinsim_"  # names of columns that a file cannot have
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -240,9 +240,10 @@ def _require_some(
 
 def _watched(typed: Typed, layout: ColumnLayout) -> dict[str, str]:
     """Return for each note on values lost without rejecting a row the SQL condition for it."""
-    watched, checked = {}, {*layout.fields.values(), typed.time}
+    watched = {}
+    exact = set(layout.fields.values())  # to the nanosecond, or the row is rejected
     for column, kind in typed.types.items():
-        if column not in layout.names and column not in checked:
+        if column not in layout.names or column in exact:
             continue
         value, shown = sql_name(column), column.replace("{", "{{").replace("}", "}}")
         cut = f"column {shown}: {{:,}} timestamps cut to the microsecond"
@@ -253,7 +254,7 @@ def _watched(typed: Typed, layout: ColumnLayout) -> dict[str, str]:
         text = typed.texts[column]
         if kind == "timestamp":
             watched[cut] = f"{text_nanos(text)} <> 0"
-        if column not in checked:
+        if column != typed.time:
             note = f"column {shown}: {{:,}} values are not {kind}: null in the stream"
             watched[note] = f"{filled(text)} is not null and {value} is null"
     return watched

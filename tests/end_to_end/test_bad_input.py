@@ -97,7 +97,10 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("run", "--topology", "spo_join", "--query", THREE_WAY, *["--data", "{data}"] * 3),
         ("has 3: s, r, q", "one stream with itself or two", "These can evaluate it: semijoin"),
     ),
-    "file not there": (("run", "--query", QUERY, "--data", "nope.csv"), ("no nope.csv", "another file")),
+    "file not there": (
+        ("run", "--query", QUERY, "--data", "nope.csv"),
+        ("no nope.csv", "another file"),
+    ),
     "field not there": (
         ("run", "--query", QUERY.replace("s.a", "s.c"), "--data", "{data}"),
         ("'c'", "it has a, b"),

@@ -95,6 +95,18 @@ def test_timestamps_that_run_backwards_at_a_site_are_refused_with_the_tuple(
     refused(said, "back/segments", "backwards at tuple 30, from 145000000 to 1 ns")
 
 
+def test_event_times_that_no_clock_can_wait_for_are_refused_where_tuples_have_no_rate(
+    joinsim: Command, streams: Path
+) -> None:
+    write_prepared(streams / "far", {"k": np.zeros(2, np.int64)}, ts=np.array([5, 2**63 - 1]))
+    run = (
+        "run", "--topology", "semijoin", "--query", QUERY, "--json",
+        "--data", "A", "--data", "B", "--data", "far",
+    )  # fmt: skip
+    refused(joinsim(*run), "stream 'far': the event time 9223372036854775807 ns", "rate_tps")
+    assert joinsim(*run, "--set", "feeding.rate_tps=1000").json["verdict"]["exact"]
+
+
 def test_sites_talk_by_way_of_others_where_links_lead_there(
     joinsim: Command, streams: Path
 ) -> None:

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from joins.errors import DataError
-from scenarios.tables import as_table, read_times, zone_name
+from joins.queries.parser import parse_query
+from scenarios.tables import as_table, prepare_tables, read_times, zone_name
 from spark_bridge.pipeline.source import inspect_files
 
 TIMES = [
@@ -117,6 +118,25 @@ def test_a_column_of_several_types_is_refused_by_its_name() -> None:
     mixed = pd.DataFrame({"x": [1, "a"]})
     with pytest.raises(DataError, match=r"stream 'T': [^(]*column x[^(]*'a'"):
         as_table(mixed, "T")
+
+
+@pytest.mark.parametrize("operator", ["=", "<"])
+def test_bytes_that_are_no_text_are_refused_by_their_row(operator: str) -> None:
+    """Files may call them text all the same, and Arrow does not look."""
+    table = pa.table({"x": pa.array([None, b"\xff", b"a"]).view(pa.string())})
+    window = "WINDOW AS (SLIDE INTERVAL '1' ON '2')"
+    query = parse_query(f"SELECT * FROM T WHERE T.x1 {operator} T.x2 {window}")
+    with pytest.raises(DataError, match=r"stream 'T', column 'x': row 1 is b'\\xff', which is not"):
+        prepare_tables(query, [table], [None])
+
+
+@pytest.mark.parametrize("column", ["_arrival", "_Place"])
+def test_a_column_named_as_the_recorded_arrival_is_refused(column: str) -> None:
+    query = parse_query("SELECT * FROM T WHERE T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '2')")
+    with pytest.raises(DataError, match=f"stream 'T' has a column named '{column}', by which"):
+        prepare_tables(query, [{"x": [1], column: [2]}], [None])
+    again = prepare_tables(query, [{"x": [1]}], [None], ["rows"])
+    assert prepare_tables(query, again, [None])[0].delays == (0, 0)
 
 
 def test_a_device_is_refused_as_what_it_is() -> None:

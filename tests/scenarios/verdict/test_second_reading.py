@@ -92,6 +92,19 @@ def test_both_parsers_read_the_same(text: str, data: Any) -> None:
     np.testing.assert_array_equal(first, again)
 
 
+@pytest.mark.parametrize("name", ["true", "null", "values", "natural", "hour", "current_date"])
+@pytest.mark.parametrize("blank", ["", " "])
+def test_names_that_are_words_of_another_sql_are_names_here(name: str, blank: str) -> None:
+    window = f"WINDOW {name} AS(SLIDE INTERVAL{blank}'1'{blank}ON{blank}'2'), S AS({{}})"
+    text = (
+        f"SELECT {name}.{name} FROM {name}, S WHERE {name}.{name} <= S.x AND S.{name} != {name}.x "
+        + window.format(f"SLIDE INTERVAL{blank}'1 ms'{blank}ON{blank}'2 ms'PRECISE")
+    )
+    assert check_reading(text, {}, parse_query(text)).passed is True
+    other = parse_query(text.replace("<=", "<"))
+    assert check_reading(text, {}, other).passed is False
+
+
 WINDOW = "WINDOW AS (SLIDE INTERVAL '10' ON 'W')"
 TEXT = f"SELECT * FROM R, S WHERE R.x <= S.y AND ABS(R.y - S.y) < 0.5 {WINDOW}"
 

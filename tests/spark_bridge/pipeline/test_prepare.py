@@ -467,6 +467,9 @@ def test_what_a_column_loses_is_noted(spark: Any, tmp_path: Path) -> None:
     note = "column fine: 1 timestamps cut to the microsecond"
     assert note in prepare_one(tmp_path / "out", spark, paths=[file]).notes
     assert note not in prepare_one(tmp_path / "out", spark, paths=[file], columns=[]).notes
+    whole = prepare_one(tmp_path / "out", spark, paths=[file], fields=["fine"])
+    assert tuples(whole)["fine"].to_pylist() == [1001, 2000]
+    assert note not in whole.notes
     rows = [[1, "2020-01-01 00:00:00.0000001"], [2, "2020-01-01 00:00:00"]]
     file = write_csv(tmp_path / "raw.csv", ["ts", "fine"], rows)
     stream = prepare_one(tmp_path / "out", spark, paths=[file])

@@ -86,6 +86,7 @@ FILES = {
     ),
     "same name twice": (written("x.csv", b"ts,a,a\n1,2,3\n"), "two columns named 'a'"),
     "name of Spark's": (written("x.csv", b"ts,_metadata\n1,2\n"), "a column named '_metadata'"),
+    "name of ours": (written("x.csv", b"ts,_place\n1,2\n"), "a column named '_place'"),
     "type of no Spark": (
         lambda folder: write_parquet(
             folder / "x.parquet", {"ts": [1], "a": pa.array([[1]], pa.list_(pa.time64("us")))}
