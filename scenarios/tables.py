@@ -407,8 +407,12 @@ class _Unordered:
         needed += [column for column in (self.time, self.arrival) if column not in (None, ROWS)]
         for column in needed:
             if column not in names:
+                spelt = dict.fromkeys([column.removeprefix("source_"), column])
+                either = " or ".join(
+                    repr(one) for one in spelt if column in (one, prepared_name(one))
+                )
                 raise DataError(
-                    f"stream {name!r}: there is no column {column!r}; {suggest(column, names)}"
+                    f"stream {name!r}: there is no column {either}; {suggest(column, names)}"
                 )
 
     def _column(self, name: str) -> pa.ChunkedArray:

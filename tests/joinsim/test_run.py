@@ -230,6 +230,11 @@ def test_a_time_called_ts_that_is_not_there_is_refused(what: str) -> None:
         js.run(EQUAL, {"R": {"k": [1]}, "S": {"k": [1]}}, **arguments)
 
 
+def test_an_id_that_is_not_there_is_refused_as_it_is_spelt() -> None:
+    with pytest.raises(js.DataError, match="stream 'R': there is no column 'id' or 'source_id';"):
+        js.run(EQUAL.replace("R.k", "R.id"), {"R": {"k": [1]}, "S": {"k": [1]}})
+
+
 @pytest.mark.parametrize("kind", [pl.Categorical(), pl.Enum(["a", "b", "c"])])
 def test_categories_of_polars_are_texts(kind: pl.DataType) -> None:
     column = pl.Series("k", ["b", None, "a"]).cast(kind)
