@@ -136,10 +136,10 @@ def calibrate(
     """
     out, path = Path(out), None if profile is None else Path(profile)
     if not out.parent.is_dir():
-        raise ConfigError(f"--out {out}: there is no folder {out.parent}")
+        raise ConfigError(f"out = {out}: there is no folder {out.parent}")
     if out.suffix != ".toml":
-        raise ConfigError(f"--out {out}: a profile is a TOML file, whose name ends in .toml")
-    used = None if path is None else read_profile(path, "--profile")
+        raise ConfigError(f"out = {out}: a profile is a TOML file, whose name ends in .toml")
+    used = None if path is None else read_profile(path, "profile")
     names = registered_names(topologies) or list(TOPOLOGIES)
     watched, operators = Watched(), None
     live = live and used is None

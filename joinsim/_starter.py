@@ -61,7 +61,7 @@ def new_topology(name: str, out: str | Path | None = None) -> list[Path]:
         raise ConfigError(f"{name!r}: there is a module of this name; choose another")
     folder = Path(out or name)
     if folder.exists():
-        raise ConfigError(f"{folder} exists; choose another folder with --out")
+        raise ConfigError(f"{folder} exists; choose another folder")
     kind = "".join(word.capitalize() for word in name.split("_"))
     written = []
     try:

@@ -195,7 +195,7 @@ def share(
     if "topology" in settings:
         raise ConfigError(
             f"topology = {settings['topology']!r}: several are compared here; name them in "
-            "topologies, with --topologies"
+            "topologies"
         )
     known = base.model_dump()
     general = {key: value for key, value in settings.items() if "." in key or key in known}
@@ -205,7 +205,7 @@ def share(
     for key in special:
         if key not in every:
             raise ConfigError(
-                f"--set {key}: no system compared here has such a parameter; "
+                f"{key}: no system compared here has such a parameter; "
                 f"{suggest(key, sorted(every))}"
             )
     base = change(base, general)

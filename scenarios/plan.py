@@ -325,7 +325,7 @@ def _check_address(config: RunConfig, address: str | None) -> None:
         return
     if config.backend != "ray":
         raise ConfigError(
-            f"--address {address}: it is for --backend ray, and this run is {config.backend}"
+            f"address {address}: it is for the backend ray, and this run is {config.backend}"
         )
     if address == "auto":
         return
@@ -335,13 +335,13 @@ def _check_address(config: RunConfig, address: str | None) -> None:
             raise ValueError
     except ValueError:
         raise ConfigError(
-            f"--address {address}: write it as HOST:PORT, ray://HOST:PORT or auto"
+            f"address {address}: write it as HOST:PORT, ray://HOST:PORT or auto"
         ) from None
     try:
         socket.create_connection((at.hostname, at.port), _CONNECT_S).close()
     except OSError as error:
         raise ConfigError(
-            f"--address {address}: nothing answers there ({error.strerror or error}). Give the "
+            f"address {address}: nothing answers there ({error.strerror or error}). Give the "
             "address of a running cluster (`ray start --head` prints it), or leave it out to "
             "start Ray here"
         ) from None

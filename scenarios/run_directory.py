@@ -78,7 +78,7 @@ def run_directory(
     directory = out or RUNS / scenario / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-s{seed}"
     with writing(directory):
         if directory.is_dir() and any(directory.iterdir()) and not _is_run(directory):
-            raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
+            raise OutputError(f"{directory} holds something that is not a run: give an empty one")
     with _marked_unfinished(directory, resume_line and resume_line(directory)):
         with writing(directory):
             clear_results(directory, () if resuming else _OF_ONE_THAT_SAVES)
@@ -108,7 +108,7 @@ def shared_directory(directory: Path, mark: str) -> Iterator[None]:
     if directory.is_dir():
         there = {path.name for path in directory.iterdir()} - {UNFINISHED}
         if there and mark not in there:
-            raise OutputError(f"{directory} holds something that is not a run: give an empty --out")
+            raise OutputError(f"{directory} holds something that is not a run: give an empty one")
     with _marked_unfinished(directory):
         yield
 
@@ -181,8 +181,8 @@ def _lock(directory: Path) -> FileIO:
             mark.seek(0)
             owner = mark.readline().decode().strip()
         raise OutputError(
-            f"another run is writing to {directory} ({owner}): give another --out, or wait until "
-            "it is done"
+            f"another run is writing to {directory} ({owner}): give another folder, or wait "
+            "until it is done"
         ) from None
     except OSError:
         pass  # a disk without locks: nothing protects one run from another there
@@ -345,8 +345,8 @@ def read_interrupted(directory: Path) -> Interrupted:
 def _why_not(directory: Path) -> str:
     if (directory / UNFINISHED).is_file():
         return (
-            "this run was interrupted and had saved nothing: start it again, with --save-every 10s "
-            "to save it from time to time"
+            "this run was interrupted and had saved nothing: start it again, and to have it saved "
+            "from time to time give save_every='10s', or --save-every 10s"
         )
     if (directory / RUN_RECORD).is_file():
         return "this run has finished, there is nothing to resume"

@@ -216,12 +216,12 @@ def _changed(section: Any, path: list[str], value: Any, key: str) -> Any:
         at = int(name)
         return [*section[:at], _changed(section[at], rest, value, key), *section[at + 1 :]]
     if isinstance(section, (list, tuple)):
-        raise ConfigError(f"--set {key}: {name!r} is none of its {len(section)}, counted from 0")
+        raise ConfigError(f"{key}: {name!r} is none of its {len(section)}, counted from 0")
     inner = section.get(name) if isinstance(section, dict) else None
     if not isinstance(section, dict) or (rest and not isinstance(inner, (dict, list, tuple))):
         known = section if isinstance(section, dict) else {}
         sections = sorted(k for k, v in known.items() if isinstance(v, (dict, tuple)))
-        raise ConfigError(f"--set {key}: there is no section {name!r}; {suggest(name, sections)}")
+        raise ConfigError(f"{key}: there is no section {name!r}; {suggest(name, sections)}")
     return section | {name: _changed(inner, rest, value, key)}
 
 

@@ -58,7 +58,7 @@ def find_file(candidates: tuple[str, ...]) -> Path:
     where = ", ".join(str(folder) for folder in data_folders())
     raise ConfigError(
         f"no data: there is no {' or '.join(candidates)}, neither here nor in {where}. "
-        f"Give --data FILE, or set {DATA_VARIABLE} to the folder that holds it"
+        f"Give another file as its data, or set {DATA_VARIABLE} to the folder that holds it"
     )
 
 

@@ -81,7 +81,7 @@ class Range:
         key, equals, values = (part.strip() for part in text.partition("="))
         if not (key and equals and values):
             raise ConfigError(
-                f"--over {text}: write it as KEY=FIRST..LAST, KEY=FIRST..LAST:log:5 or KEY=A,B,C"
+                f"over {text}: write it as KEY=FIRST..LAST, KEY=FIRST..LAST:log:5 or KEY=A,B,C"
             )
         if ".." not in values:
             return cls(key=key, values=tuple(_number(one.strip()) for one in values.split(",")))
@@ -92,16 +92,16 @@ class Range:
             first, last = float(found[1]), float(found[3])
         except ValueError:
             raise ConfigError(
-                f"--over {text}: a range is FIRST..LAST, with :log and the number of values after "
+                f"over {text}: a range is FIRST..LAST, with :log and the number of values after "
                 "it, as in 1000..100000:log:5 or '1 ms..25 ms:4'"
             ) from None
         log, steps, unit = found[5] == ":log", int(found[6] or _STEPS), found[4] or found[2]
         if found[2] not in ("", unit):
-            raise ConfigError(f"--over {text}: both ends need one unit, not {found[2]} and {unit}")
+            raise ConfigError(f"over {text}: both ends need one unit, not {found[2]} and {unit}")
         if log and min(first, last) <= 0:
-            raise ConfigError(f"--over {text}: a logarithmic range has ends above 0")
+            raise ConfigError(f"over {text}: a logarithmic range has ends above 0")
         if not 2 <= steps <= _MOST_POINTS:
-            raise ConfigError(f"--over {text}: 2 to {_MOST_POINTS:,} values are allowed")
+            raise ConfigError(f"over {text}: 2 to {_MOST_POINTS:,} values are allowed")
         spaced = np.geomspace(first, last, steps) if log else np.linspace(first, last, steps)
         whole = first.is_integer() and last.is_integer() and abs(last - first) >= steps - 1
         listed = [round(one) if whole else float(f"{one:.4g}") for one in spaced.tolist()]
@@ -213,10 +213,10 @@ def sweep_study(
     keys = [one.key for one in ranges]
     for key in keys:
         if keys.count(key) > 1:
-            raise ConfigError(f"--over {key}: it is given twice; put its values in one range")
+            raise ConfigError(f"over {key}: it is given twice; put its values in one range")
     for one in ranges:
         if not one.values:
-            raise ConfigError(f"--over {one.key}: it has no values; give it one at least")
+            raise ConfigError(f"over {one.key}: it has no values; give it one at least")
     if not 1 <= seeds <= REPEATS_MAX:
         raise ConfigError(f"seeds = {seeds}: 1 to {REPEATS_MAX} are allowed")
     if base.topology == AUTO and not base.survey:
@@ -226,7 +226,7 @@ def sweep_study(
         name = swept or topology_of(bound).name
         base = change(base, {"topology": name, "parameters": base.parameters})
     if search and {"rate_tps", "feeding.rate_tps"}.intersection(keys):
-        raise ConfigError("--find sustainable searches for the rate: leave it out of --over")
+        raise ConfigError("find sustainable searches for the rate: leave it out of over")
     # A topology is a line of its own: it may call by another name what runs along x.
     ordered = sorted(ranges, key=lambda one: one.key == "topology") if len(ranges) == 2 else ranges
     across = ordered[0] if ordered else None
@@ -264,15 +264,15 @@ def _check_survey(
     """Refuse what means nothing to a survey: a rate, a run's parameters, a run's figures."""
     assert base.survey is not None
     if search:
-        raise ConfigError("--find sustainable: it is for runs, and a survey has no rate")
+        raise ConfigError("find sustainable: it is for runs, and a survey has no rate")
     for one in ranges:
         if not one.key.startswith("survey.") and one.key not in _OF_SURVEYS:
             known = [f"survey.{key}" for key in type(base.survey).model_fields if key != "of"]
             hint = suggest(f"survey.{one.key}", known)
-            raise ConfigError(f"--over {one.key}: a survey does not depend on it; {hint}")
+            raise ConfigError(f"over {one.key}: a survey does not depend on it; {hint}")
     if not measures:
         raise ConfigError(
-            f"--measure is missing: a survey of {base.survey.of} has figures of its own "
+            f"a measure is missing: a survey of {base.survey.of} has figures of its own "
             "(see scenarios.surveys.survey)"
         )
 
@@ -281,7 +281,7 @@ def check_search(find: str | None) -> bool:
     """Return whether there is something to search for; refuse what cannot be."""
     if find not in (None, "sustainable"):
         raise ConfigError(
-            f"--find {find}: it can be sustainable, the highest rate without a queue that grows"
+            f"find {find}: it can be sustainable, the highest rate without a queue that grows"
         )
     return find is not None
 

@@ -90,7 +90,7 @@ def _certificate() -> str:
     except FileNotFoundError:
         raise JoinsimError(
             "encrypting needs the command openssl, which makes the certificate: install it, or "
-            "leave --encrypt out"
+            "leave encrypt out"
         ) from None
     if made.returncode:
         raise JoinsimError(f"openssl made no certificate: {made.stderr.strip().splitlines()[-1]}")

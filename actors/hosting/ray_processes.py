@@ -193,7 +193,7 @@ class RayProcesses:
             cores = int(ray.cluster_resources().get("CPU", 0))
             raise RayUnavailableError(
                 f"Ray did not start {self.count} processes within {_START_S:.0f} s; "
-                f"the cluster has {cores} cores in all. Take fewer --processes, or wait until "
+                f"the cluster has {cores} cores in all. Take fewer processes, or wait until "
                 "others are done"
             ) from None
         except RayError as error:
@@ -302,7 +302,7 @@ class RayProcesses:
                     f"process {member} of the Ray backend, {self._labels[member].name}, has given "
                     f"no sign of life for {silent_s:.0f} s: it is stopped, or its machine hangs. "
                     "No process of this run is left; start it again, and if it is only slow, with "
-                    "a longer --set silence"
+                    "a longer silence"
                 )
 
     def _reason(self, lost: MemberLostError) -> Exception:

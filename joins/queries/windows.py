@@ -48,7 +48,7 @@ def read_extent(text: str) -> tuple[str, int]:
     if _NAME.fullmatch(text):
         raise ExtentError(
             f"{text!r} has no value: bind it to a number of tuples or a time, as in "
-            f"--set bind.{text}=1000"
+            f"bind={{{text!r}: 1000}} or --set bind.{text}=1000"
         )
     try:
         if len(text) > QUANTITY_MAX:

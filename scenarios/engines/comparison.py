@@ -62,10 +62,10 @@ def find_engines(names: str | Iterable[str]) -> list[Engine]:
     if list(wanted) == ["all"]:
         return list(ENGINES.values())
     if not wanted:
-        raise ConfigError(f"--engines: name some of {', '.join(ENGINES)}, or all")
+        raise ConfigError(f"engines: name some of {', '.join(ENGINES)}, or all")
     for name in wanted:
         if name not in ENGINES:
-            raise ConfigError(f"--engines: no engine is called {name!r}: {suggest(name, ENGINES)}")
+            raise ConfigError(f"engines: no engine is called {name!r}: {suggest(name, ENGINES)}")
     return [ENGINES[name] for name in wanted]
 
 

@@ -387,7 +387,7 @@ def _code_notes(stream: str, coded: Mapping[str, Dictionary]) -> list[str]:
     return notes
 
 
-_SORTED = "input was not in time order: sorted; --arrival rows feeds it as it is"
+_SORTED = "input was not in time order: sorted; arrival = rows feeds it as it is"
 
 
 def _order_notes(repeated: int, *, in_order: bool) -> list[str]:

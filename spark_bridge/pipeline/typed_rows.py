@@ -455,7 +455,7 @@ def _time_column(
     if not moments:
         raise DataError(
             f"stream {source.name!r}: no column of {source.files} holds timestamps; name the "
-            "event time (--time): a column, an expression such as to_timestamp(a_column, 'd/M/yyyy "
+            "event time as time: a column, an expression such as to_timestamp(a_column, 'd/M/yyyy "
             f"H:m'), or {ROWS}, the order of the rows (its columns: {', '.join(names)})"
         )
     others = f" (others: {', '.join(moments[1:])})" if moments[1:] else ""

@@ -97,7 +97,10 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("run", "--topology", "spo_join", "--query", THREE_WAY, *["--data", "{data}"] * 3),
         ("has 3: s, r, q", "one stream with itself or two", "These can evaluate it: semijoin"),
     ),
-    "file not there": (("run", "--query", QUERY, "--data", "nope.csv"), ("no nope.csv", "--data")),
+    "file not there": (
+        ("run", "--query", QUERY, "--data", "nope.csv"),
+        ("no nope.csv", "another file"),
+    ),
     "field not there": (
         ("run", "--query", QUERY.replace("s.a", "s.c"), "--data", "{data}"),
         ("'c'", "it has a, b"),
@@ -111,15 +114,15 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "out is taken": ((*RUN, "--out", "full"), ("full holds something that is not a run",)),
     "address of an inline run": (
         (*RUN, "--backend", "inline", "--address", "127.0.0.1:1"),
-        ("--address 127.0.0.1:1", "--backend ray"),
+        ("address 127.0.0.1:1", "backend ray"),
     ),
     "address without a port": (
         (*RUN, "--backend", "ray", "--address", "nowhere"),
-        ("--address nowhere", "HOST:PORT"),
+        ("address nowhere", "HOST:PORT"),
     ),
     "nothing at the address": (
         (*RUN, "--backend", "ray", "--address", "127.0.0.1:1"),
-        ("--address 127.0.0.1:1", "nothing answers", "ray start --head"),
+        ("address 127.0.0.1:1", "nothing answers", "ray start --head"),
     ),
     "run file not there": (("run", "none.toml"), ("no file none.toml",)),
     "wrong key in a run file": (("run", "key.toml"), ("key.toml", "querry", "mean 'query'?")),

@@ -211,7 +211,7 @@ def test_tuples_that_may_be_late_are_not_compared(joinsim: Command) -> None:
         (["--topologies", "split_jion"], "did you mean 'split_join'?"),
         (["--profile", "nothing.toml"], "--profile: no cost profile 'nothing.toml'"),
         (["--out", "nowhere/c.toml"], "there is no folder nowhere"),
-        (["--out", "calibrated"], "--out calibrated: a profile is a TOML file"),
+        (["--out", "calibrated"], "out = calibrated: a profile is a TOML file"),
     ],
 )
 def test_what_cannot_be_calibrated_is_refused(

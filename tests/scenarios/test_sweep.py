@@ -121,8 +121,8 @@ def test_what_cannot_be_swept_is_refused(over: list[str], find: str | None, mist
 @pytest.mark.parametrize(
     ("how", "mistake"),
     [
-        ({"over": {"pes": []}}, "--over pes: it has no values"),
-        ({"over": {"pes": [1], "topology": []}}, "--over topology: it has no values"),
+        ({"over": {"pes": []}}, "over pes: it has no values"),
+        ({"over": {"pes": [1], "topology": []}}, "over topology: it has no values"),
         ({"over": {"pes": [1]}, "seeds": 101}, "seeds = 101: 1 to 100 are allowed"),
     ],
 )
@@ -246,8 +246,8 @@ def test_a_survey_is_swept_as_a_query_is(tmp_path: Path) -> None:
     [
         ({"over": {"survey.lookup_rows": [17]}}, "lookup_rows = 17: .*less than or equal to 16"),
         ({"over": {"survey.lookup": [1]}}, "lookup: there is no such key; did you mean 'lookup_"),
-        ({"over": {"index": ["im_tree"]}}, "--over index: .* did you mean 'survey.index'"),
-        ({"over": {"survey.passes": [1]}, "measures": []}, "--measure is missing"),
+        ({"over": {"index": ["im_tree"]}}, "over index: .* did you mean 'survey.index'"),
+        ({"over": {"survey.passes": [1]}, "measures": []}, "a measure is missing"),
         ({"over": {"survey.passes": [1]}, "find": "sustainable"}, "a survey has no rate"),
         ({"over": {"survey.window_bits": [26]}}, "memory and 1 B are free"),
     ],

@@ -19,7 +19,7 @@ from joins.errors import DataError
 from spark_bridge.prepared import ROW_GROUP_ROWS, load_stream
 from tests.spark_bridge.helpers import prepare_one, rejects, tuples, write_csv, write_parquet
 
-SORTED = "input was not in time order: sorted; --arrival rows feeds it as it is"
+SORTED = "input was not in time order: sorted; arrival = rows feeds it as it is"
 FIRST_MS = 1_577_836_800_000  # 2020-01-01 in UTC
 
 floats = st.one_of(
