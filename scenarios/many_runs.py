@@ -20,6 +20,7 @@ from actors.hosting.processes import EACH
 from actors.whole_files import write_text
 from joins.errors import OutputError, suggest
 from joins.queries.query import JoinQuery
+from netsim.network import NetworkError
 from scenarios.config import RunConfig
 from scenarios.formatting import group_refusals
 from scenarios.machine import versions
@@ -285,8 +286,9 @@ def plan_all(
 ) -> tuple[dict[str, Plan], dict[str, str], dict[str, RunResult]]:
     """Return a plan for each system that can evaluate the query, and why the others cannot.
 
-    The third result are those that failed, as they would in a run. *own* are the caller's own
-    systems, by name.
+    The third result are those that failed, as they would in a run: by a fault of their own, or as
+    the network's faults name an actor that they do not have. *own* are the caller's own systems, by
+    name.
 
     Raise :exc:`ConfigError` when none of them can.
     """
@@ -294,7 +296,7 @@ def plan_all(
     for label, config in configs.items():
         try:
             plans[label] = make_plan(config, topology=own.get(config.topology), prepare=preparation)
-        except TopologyFaultError as error:  # one system's fault must not lose the others
+        except (TopologyFaultError, NetworkError) as error:  # which must not lose the others
             failed[label] = RunResult(config=config, failure=str(error))
         except TopologyError as error:
             refused[label] = str(error)

@@ -27,6 +27,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 from actors.protocol import Progress
 from actors.source import NS_PER_S
+from netsim.network import NetworkError
 from scenarios.config import RunConfig
 from scenarios.line import Line
 from scenarios.measures import ENDS, is_sustained, look_up, record
@@ -148,7 +149,7 @@ def candidates(
             try:
                 system = change(config, {"topology": name, "parameters": settings})
                 plan = make_plan(system, prepare=prepare)
-            except (TopologyError, ConfigError) as error:
+            except (TopologyError, ConfigError, NetworkError) as error:
                 refused.setdefault(name, str(error))
                 continue
             one = _sized(plan, system.parameters, _label(name, kind))

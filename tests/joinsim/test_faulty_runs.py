@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,19 @@ def test_a_run_without_faults_says_nothing_of_them() -> None:
 def test_an_actor_that_is_not_there_is_refused() -> None:
     with pytest.raises(js.NetworkError, match=r"no actor is called 'oij.9'; did you mean 'oij"):
         joined("kp_oij", [{"kind": "pause", "end": "1 ms", "actor": "oij.9"}])
+
+
+def test_a_system_without_the_actor_of_a_fault_fails_alone_when_several_are_compared() -> None:
+    query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
+    data, slow = {"T": {"x": np.arange(60) % 7}}, {"kind": "slow", "factor": 2, "actor": "joiner.3"}
+    how: dict[str, Any] = {"topologies": ["split_join", "nested_loop"], "faults": [slow]}
+    compared = js.compare(query, data, **how)
+    good, failed, fastest = repr(compared).splitlines()
+    assert good.startswith("split_join ")
+    assert re.fullmatch(r"nested_loop +failed: faults.0.actor: no actor .* 'joiner.3'; .*", failed)
+    assert fastest == "fastest exact: split_join"
+    advice = js.advise(query, data, **how, engines="", seeds=1)
+    assert (advice.best.topology, advice.best.parameters["pes"] > 3) == ("split_join", True)
+    slow["actor"] = "jo.1"
+    with pytest.raises(js.ConfigError, match=r"split_join: faults.0.actor: .*; nested_loop: faul"):
+        js.compare(query, data, **how)
