@@ -70,6 +70,26 @@ class Difference:
         """Whether both runs served the same messages at the same virtual times."""
         return self.row is None
 
+    def __repr__(self) -> str:
+        return "\n".join([*settings_lines(self), place_line(self)])
+
+
+def settings_lines(difference: Difference) -> list[str]:
+    """Return a line for each key of the configuration that differs."""
+    first, second = difference.runs
+    return [f"{key}: {a!r} in {first}, {b!r} in {second}" for key, a, b in difference.settings]
+
+
+def place_line(difference: Difference) -> str:
+    """Return in words where the traces differ."""
+    row = difference.row
+    if row is None:
+        return "both runs served the same messages at the same virtual times"
+    if difference.columns:
+        return f"the first difference is in row {row:,}: {', '.join(difference.columns)}"
+    ended = [difference.first + rows.num_rows <= row for rows in difference.rows]
+    return f"{difference.runs[ended.index(True)]} has no row {row:,}: it ended before"
+
 
 def diff(
     run_a: str | PathLike[str], run_b: str | PathLike[str], *, around: NonNegativeInt = AROUND

@@ -511,20 +511,14 @@ _TIMES = ("sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns")
 
 def show_difference(out: Console, difference: Difference) -> None:
     """Print the first row that differs, with rows around it from either run."""
-    runs = [str(run) for run in difference.runs]
-    for key, a, b in difference.settings:
-        out.print(f"{key}: {a!r} in {runs[0]}, {b!r} in {runs[1]}")
-    if difference.row is None:
-        out.print("both runs served the same messages at the same virtual times")
-        return
-    for run, table in zip(runs, _rows_of(difference), strict=True):
+    from scenarios.trace_difference import place_line, settings_lines
+
+    for line in settings_lines(difference):
+        out.print(line)
+    for table in _rows_of(difference) if not difference.same else ():
         out.print()
         print_table(out, table)
-        if difference.row >= difference.first + len(table.rows):
-            out.print(f"{run} has no row {difference.row:,}: it ended before")
-    if difference.columns:
-        what = ", ".join(difference.columns)
-        out.print(f"the first difference is in row {difference.row:,}: {what}")
+    out.print(place_line(difference))
 
 
 def _rows_of(difference: Difference) -> list[TextTable]:

@@ -61,6 +61,8 @@ def test_of_two_seeds_the_first_message_that_differs_is_named(tmp_path: Path) ->
         one[found.first : first + 11] for one in rows
     ]
     assert found.settings == (("seed", 1, 2),)
+    place = f"the first difference is in row {first}: {', '.join(found.columns)}"
+    assert repr(found) == f"seed: 1 in {a}, 2 in {b}\n{place}"
 
 
 @pytest.mark.parametrize("at", [0, 1, 16_383, 16_384, 40_000])
@@ -85,6 +87,7 @@ def test_a_trace_that_ends_first_differs_where_it_ends(tmp_path: Path, length: i
     found = js.diff(trace(tmp_path / "a", rows), trace(tmp_path / "b", rows[:length]))
     assert (found.row, found.columns) == (length, ())
     assert [table.num_rows for table in found.rows] == [length + 11, length]
+    assert repr(found) == f"{tmp_path / 'b'} has no row {length}: it ended before"
 
 
 def test_the_command_shows_both_runs_and_says_so_in_its_exit_code(tmp_path: Path) -> None:
