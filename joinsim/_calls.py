@@ -61,9 +61,9 @@ def run(
         The join, as SQL with a window or an interval.
     streams
         Stream name to its data: anything with the Arrow C stream interface (pyarrow, pandas,
-        Polars, DuckDB), a mapping of names to NumPy arrays, the path of a Parquet file (which is
-        looked for in ``JOINSIM_DATA`` and among our samples, too), a prepared stream (see
-        `prepare`, which reads CSV) or its folder, or a `synthetic` stream.
+        Polars, DuckDB), a mapping of names to NumPy arrays, the path of a Parquet file, or of a
+        folder of them (looked for in ``JOINSIM_DATA`` and among our samples, too), a prepared
+        stream (see `prepare`, which reads CSV) or its folder, or a `synthetic` stream.
     topology
         The system to run it on: a name (see `topologies`), or a `Topology` of your own. By default
         (``"auto"``) the one that `scenarios.plan` has for the query; the run's notes say why.

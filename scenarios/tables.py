@@ -30,7 +30,16 @@ from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
 from scenarios.streams import dictionary_names, event_time, look_for
 from scenarios.synthetic import TIME, SyntheticStream
-from spark_bridge.pipeline.source import CSV_ENDINGS, ROWS, free_name, near_files
+from spark_bridge.pipeline.source import (
+    CSV_ENDINGS,
+    MAGIC,
+    PARQUET_ENDINGS,
+    ROWS,
+    free_name,
+    is_shown,
+    near_files,
+    refuse_table_format,
+)
 from spark_bridge.pipeline.values import NS_PER_UNIT
 from spark_bridge.prepared import PreparedStream, rounding_notes
 
@@ -161,12 +170,54 @@ def _read_file(given: Path, name: str) -> pa.Table:
         raise DataError(f"stream {name!r}: {given} does not exist{near_files(given)}")
     if not (path.is_file() or path.is_dir()):
         raise DataError(f"stream {name!r}: {path} is a pipe or a device; pass a file of Parquet")
+    if path.is_dir():
+        return _read_folder(path, name)
+    _refuse_csv(path, name)
+    return pq.read_table(path)
+
+
+def _read_folder(folder: Path, name: str) -> pa.Table:
+    """Return all rows of a folder's Parquet files, and of those below, with columns of ``k=v/``.
+
+    Hidden files are none of them, nor is what is neither called as Parquet is nor begins so, such
+    as a README.
+    """
+    import pyarrow.dataset as ds  # which takes longer to import than to read a small file
+    from pyarrow.fs import FileSelector, LocalFileSystem
+
+    refuse_table_format(folder)
+    found = LocalFileSystem().get_file_info(FileSelector(str(folder), recursive=True))
+    files = []
+    for path in sorted(Path(one.path) for one in found if one.is_file):
+        if all(map(is_shown, map(Path, path.relative_to(folder).parts))):
+            if path.suffix.lower() != ".txt":
+                _refuse_csv(path, name)
+            called_so = any(one.lower() in PARQUET_ENDINGS for one in path.suffixes)
+            if called_so or _begins_as_parquet(path):
+                files.append(str(path))
+    if not files:
+        raise DataError(f"stream {name!r}: {folder} is a folder without Parquet files")
+    options = ds.FileSystemFactoryOptions(
+        partition_base_dir=str(folder),
+        partitioning=ds.HivePartitioning.discover(infer_dictionary=True),
+    )
+    format_ = ds.ParquetFileFormat()
+    return (
+        ds.FileSystemDatasetFactory(LocalFileSystem(), files, format_, options).finish().to_table()
+    )
+
+
+def _begins_as_parquet(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def _refuse_csv(path: Path, name: str) -> None:
     if path.name.lower().endswith(CSV_ENDINGS):
         raise DataError(
             f"stream {name!r}: {path} is CSV, and Parquet is read here: pass what "
             "joinsim.prepare makes of it"
         )
-    return pq.read_table(path)
 
 
 def prepare_tables(

@@ -37,7 +37,7 @@ CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 HEADER_BYTES_MAX = 1 << 20  # a first line longer than this is no header
 _ALLOWED = f"allowed are Parquet and CSV with a header line ({', '.join(CSV_ENDINGS)})"
-_MAGIC = b"PAR1"
+MAGIC = b"PAR1"
 _TAKEN = r"_metadata$|__joinsim_"  # names of columns that a file cannot have
 
 
@@ -198,10 +198,33 @@ def require_unchanged(files: Iterable[RawFile]) -> None:
             raise DataError(f"{file.path} changed while it was being read; run again")
 
 
+_TABLE_FORMATS = {
+    "_delta_log": ("Delta", "deltalake.DeltaTable(folder).to_pyarrow_table()"),
+    "metadata/*.metadata.json": (
+        "Iceberg", "pyiceberg.table.StaticTable.from_metadata(file).scan().to_arrow()",
+    ),
+    ".hoodie": ("Hudi", "spark.read.format('hudi').load(folder)"),
+}  # fmt: skip
+"""By what a folder is known to be a table of which not every file counts, its format, and a call
+that reads what does."""
+
+
+def refuse_table_format(folder: Path) -> None:
+    """Raise :exc:`DataError` where a folder's files also have rows that its table no longer has."""
+    for pattern, (kind, call) in _TABLE_FORMATS.items():
+        if any(folder.glob(pattern)):
+            raise DataError(
+                f"{folder} is a table of {kind}, whose files also have rows that were deleted or "
+                f"replaced: read what it has now, as with {call}, and pass that or write it as "
+                "Parquet"
+            )
+
+
 def _expand(path: Path) -> list[Path]:
     if path.is_dir():
+        refuse_table_format(path)
         inside = sorted(entry for entry in path.iterdir() if _is_data(entry))
-        for within in sorted(entry for entry in path.iterdir() if _is_shown(entry)):
+        for within in sorted(entry for entry in path.iterdir() if is_shown(entry)):
             below = within.is_dir() and next(filter(_is_data, sorted(within.rglob("*"))), None)
             if below:
                 raise DataError(
@@ -210,6 +233,8 @@ def _expand(path: Path) -> list[Path]:
                 )
         if not inside:
             raise DataError(f"{path} is a folder without CSV or Parquet files; {_ALLOWED}")
+        if any(entry.name.lower().endswith(PARQUET_ENDINGS) for entry in inside):
+            return [entry for entry in inside if entry.suffix.lower() != ".txt"]  # no README
         return inside
     if not path.exists():
         raise DataError(f"{path} does not exist{near_files(path)}")
@@ -217,10 +242,10 @@ def _expand(path: Path) -> list[Path]:
 
 
 def _is_data(path: Path) -> bool:
-    return _is_shown(path) and path.name.lower().endswith(PARQUET_ENDINGS + CSV_ENDINGS)
+    return is_shown(path) and path.name.lower().endswith(PARQUET_ENDINGS + CSV_ENDINGS)
 
 
-def _is_shown(path: Path) -> bool:
+def is_shown(path: Path) -> bool:
     """Return whether a folder's entry is not hidden, as what programs note in folders is."""
     return not path.name.startswith((".", "_"))
 
@@ -244,7 +269,7 @@ def _inspect(path: Path) -> RawFile:
         size_bytes = about.st_size
         with path.open("rb") as raw:
             head = raw.read(4096)
-            raw.seek(max(0, size_bytes - len(_MAGIC)))
+            raw.seek(max(0, size_bytes - len(MAGIC)))
             tail = raw.read()
             if size_bytes == 0:
                 raise DataError(f"{path} is empty (0 bytes); {_ALLOWED}")
@@ -279,8 +304,8 @@ def _describe(
     path: Path, head: bytes, tail: bytes
 ) -> tuple[str, dict[str, pa.DataType], int | None]:
     name = path.name.lower()
-    if head.startswith(_MAGIC):
-        if tail != _MAGIC:
+    if head.startswith(MAGIC):
+        if tail != MAGIC:
             raise DataError(
                 f"{path} is a truncated Parquet file: its end is missing; copy it again"
             )

@@ -6,16 +6,20 @@ NumPy's arrays have their values whatever their byte order, and their times what
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from joins.errors import DataError
 from scenarios.tables import as_table, read_times, zone_name
+from spark_bridge.pipeline.source import inspect_files
 
 TIMES = [
     "2024-03-01T09:30:00+02:00",
@@ -118,3 +122,73 @@ def test_a_column_of_several_types_is_refused_by_its_name() -> None:
 def test_a_device_is_refused_as_what_it_is() -> None:
     with pytest.raises(DataError, match=r"stream 'T': /dev/null is a pipe or a device; pass a "):
         as_table("/dev/null", "T")
+
+
+def _folder(path: Path, *names: str) -> Path:
+    """Return a folder of Parquet files of one row each, whose value is the place of the name."""
+    for place, name in enumerate(names):
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"x": [place]}), path / name)
+    return path
+
+
+def test_a_folder_has_the_rows_of_its_parquet_files_whatever_lies_beside_them(
+    tmp_path: Path,
+) -> None:
+    names = ["a.parquet", "k=1/b.PARQUET", "part-0", "under/c.pq", "_x.parquet", ".y/z.parquet"]
+    folder = _folder(tmp_path, *names)
+    for name in ("README.md", "_SUCCESS", ".a.parquet.crc", "notes.txt", "k=1/.DS_Store"):
+        (folder / name).write_text("no rows")
+    table = as_table(folder, "s")
+    assert table["x"].to_pylist() == [0, 1, 2, 3]
+    assert table["k"].to_pylist() == [None, 1, None, None]
+
+
+def test_a_text_beside_parquet_files_is_no_csv(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, "a.parquet", "b.parquet")
+    (folder / "README.txt").write_text("no rows")
+    assert as_table(folder, "s")["x"].to_pylist() == [0, 1]
+    assert [file.path.name for file in inspect_files([folder])] == ["a.parquet", "b.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("b.parquet", "b.parquet': Parquet"),
+        ("b.parquet.gz", "b.parquet.gz': Parquet"),
+        ("b.csv", "b.csv is CSV, and Parquet is read here"),
+    ],
+)
+def test_a_file_that_stops_a_folder_is_named(tmp_path: Path, name: str, message: str) -> None:
+    folder = _folder(tmp_path, "a.parquet")
+    (folder / name).write_text("x")
+    with pytest.raises(DataError, match=f"stream 's': .*{message}"):
+        as_table(folder, "s")
+
+
+def test_a_folder_without_parquet_files_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=f"stream 's': {tmp_path} is a folder without Parquet"):
+        as_table(tmp_path, "s")
+
+
+@pytest.mark.parametrize(
+    ("mark", "kind"),
+    [
+        ("_delta_log/0.json", "Delta"),
+        ("metadata/v1.metadata.json", "Iceberg"),
+        (".hoodie/p", "Hudi"),
+    ],
+)
+def test_a_folder_that_has_rows_deleted_since_is_refused(
+    tmp_path: Path, mark: str, kind: str
+) -> None:
+    folder = _folder(tmp_path, "a.parquet")
+    (folder / mark).parent.mkdir()
+    (folder / mark).write_text("{}")
+    reads: list[Callable[[], object]] = [
+        lambda: as_table(folder, "s"),
+        lambda: inspect_files([folder]),
+    ]
+    for read in reads:
+        with pytest.raises(DataError, match=f"{folder} is a table of {kind}, whose files also"):
+            read()
