@@ -13,9 +13,15 @@ Examples
 
 from __future__ import annotations
 
+import json
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -42,6 +48,7 @@ from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import failure_of, shrink
 from scenarios.worlds.world import Recording, World, WorldStream
 from topologies import Named, Topology, find_topology
+from topologies.own_class import import_path
 from topologies.parameters import describe
 
 __all__ = ["Check", "RestoringHost", "check_topology"]
@@ -79,6 +86,9 @@ def check_topology(topology: Named, *, examples: PositiveInt = 25) -> Iterator[C
     examples
         Random runs per check.
 
+    A topology that other processes can import, and not one that a script or a function defines, is
+    also run in two of them.
+
     Examples
     --------
     >>> import joinsim as js
@@ -110,6 +120,11 @@ def check_topology(topology: Named, *, examples: PositiveInt = 25) -> Iterator[C
         "cannot be written to, change nothing",
         _hardship,
     )
+    if (path := _path_elsewhere(system)) is not None:
+        yield Check(
+            "other processes, in which texts have other hashes, have the same trace",
+            partial(_repeats_elsewhere, system, path, min(examples, _WORLDS_ELSEWHERE)),
+        )
 
 
 def _parameters(topology: Topology[Any]) -> None:
@@ -296,6 +311,72 @@ def _hardship(topology: Topology[Any], world: World, folder: Path) -> None:
         hardened, files = run(host)
         assert hardened == outcome, f"{what} the run has another trace, {_NOT_REPEATABLE}"
         assert files == written, f"{what} the results are others"
+
+
+_WORLDS_ELSEWHERE = 10
+_HASH_SEEDS = ("1", "2")
+"""Of `PYTHONHASHSEED`, by which the hashes of texts differ from process to process, and with them
+the order of sets. Two texts have the same order in one other process as often as not."""
+
+
+def _path_elsewhere(topology: Topology[Any]) -> str | None:
+    """Return ``module:Class`` by which another process finds a topology; None where none does."""
+    kind = type(topology)
+    module = sys.modules[kind.__module__]
+    if module.__name__ == "__main__" or getattr(module, kind.__qualname__, None) is not kind:
+        return None
+    return import_path(kind)
+
+
+def _repeats_elsewhere(topology: Topology[Any], path: str, examples: int) -> None:
+    worlds = list(draw_worlds(topology, examples))
+    here = [_digest(topology, world) for world in worlds]
+    for seed in _HASH_SEEDS:
+        there = _digests_elsewhere(path, worlds, seed)
+        for world, ours, theirs in zip(worlds, here, there, strict=True):
+            assert ours == theirs, (
+                "in another process the run has another trace, by hash() of texts, or the order of "
+                "a set of them: route with joins.hashing, and iterate in a fixed order\n"
+                f"in the world\n{Recording(world=world)}"
+            )
+
+
+def _digests_elsewhere(path: str, worlds: list[World], hash_seed: str) -> list[str | None]:
+    """Return the digests of runs in another process, in which texts have other hashes."""
+    with TemporaryDirectory() as folder:
+        asked, answered = Path(folder) / "worlds", Path(folder) / "digests"
+        asked.write_bytes(pickle.dumps((path, worlds)))
+        command = [sys.executable, "-c", f"from {__name__} import _answer; _answer()"]
+        variables = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        ended = subprocess.run(
+            [*command, str(asked), str(answered)],
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 0, f"another process could not run it: {ended.stderr[-2_000:]}"
+        digests: list[str | None] = json.loads(answered.read_text(encoding="utf-8"))
+    return digests
+
+
+def _answer() -> None:
+    """Run the worlds that another process asks about, and write their digests down."""
+    asked, answered = map(Path, sys.argv[1:])
+    path, worlds = pickle.loads(asked.read_bytes())
+    module, _, name = path.partition(":")
+    topology = find_topology(getattr(import_module(module), name))
+    answered.write_text(json.dumps([_digest(topology, world) for world in worlds]))
+
+
+def _digest(topology: Topology[Any], world: World) -> str | None:
+    """Return the digest of a world's run; None where it has more messages than it is worth."""
+    with TemporaryDirectory() as folder:
+        plan, line = world.plan(Path(folder), topology=topology), _Limit(_LENGTHENED_MESSAGES)
+        try:
+            return simulate(plan, None, pairs=False, line=line).outcome.digest
+        except _TooLongError:
+            return None
 
 
 class _TooLongError(Exception):

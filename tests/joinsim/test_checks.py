@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -136,3 +136,52 @@ def test_what_an_actor_stores_in_between_counts_too() -> None:
     for ticket in range(100):
         host.submit(ticket, "a", "a", START, None, ticket)
     assert host.state_bytes() == {"a": 240}
+
+
+class Hashed(my_join.NestedLoopJoiner):
+    """Does work that depends on the hash of a text."""
+
+    def receive(self, message: Message, context: Context) -> None:
+        context.charge(Work(comparisons=hash(context.name) % 1_000))
+        super().receive(message, context)
+
+
+class Ordered(my_join.NestedLoopJoiner):
+    """Does work that depends on the order of a set."""
+
+    def receive(self, message: Message, context: Context) -> None:
+        first = next(iter({f"key {number}" for number in range(9)}))
+        context.charge(Work(comparisons=int(first[4:])))
+        super().receive(message, context)
+
+
+class HashedJoin(my_join.MyJoin):
+    name = "hashed_join"
+    joiner: type[Actor] = Hashed
+
+    def assemble(self, job: Job, parameters: Any) -> ActorGraph:
+        graph = super().assemble(job, parameters)
+        for _, node in graph.nodes(data=True):
+            if node["spec"].actor is my_join.NestedLoopJoiner:
+                node["spec"] = replace(node["spec"], actor=self.joiner)
+        return graph
+
+
+class OrderedJoin(HashedJoin):
+    name = "ordered_join"
+    joiner = Ordered
+
+
+@pytest.mark.parametrize("topology", [HashedJoin, OrderedJoin])
+def test_what_differs_from_process_to_process_is_found(topology: Any) -> None:
+    *_, check = check_topology(topology, examples=2)
+    with pytest.raises(AssertionError, match=r"in another process .* the order of a set"):
+        check()
+
+
+def test_what_other_processes_cannot_import_is_not_run_there() -> None:
+    class Local(my_join.MyJoin):
+        name = "local"
+
+    named = [check.name for check in check_topology(my_join.MyJoin)]
+    assert [check.name for check in check_topology(Local)] == named[:-1]
