@@ -60,6 +60,9 @@ _UNFETCHED_BYTES = 2**24
 memory of the actors' processes."""
 
 
+_LONGEST_NS = 86_400_000_000_000
+"""What the work of one message takes at the most, a day: the sum of many stays inside int64."""
+
 _SEQ_BITS = 40
 """An event's priority is (rank << 40) + seq: so a sender's first 10^12 messages stay in order."""
 
@@ -560,10 +563,10 @@ class Kernel:
             extra_ns = profile.steps_ns(reply.steps, reply.work)
         else:
             extra_ns = 0 if reply.work is NO_WORK else profile.work_ns(reply.work)
-        if extra_ns and (extra_ns < 0 or isinstance(extra_ns, float)):
+        if extra_ns and (not 0 < extra_ns <= _LONGEST_NS or isinstance(extra_ns, float)):
             raise ActorError(
                 f"{letter.receiver.name} charged work of {extra_ns} ns in all: the counters of "
-                "Work are integers, 0 or more"
+                "Work are integers, 0 or more, and a message takes a day at the most"
             )
         if profile.charges_senders:
             extra_ns += self._sending_ns(letter.receiver, reply.sends)

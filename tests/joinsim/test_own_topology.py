@@ -376,6 +376,10 @@ AT_WORK = r"^joiner\.0 failed on a message from router .*: "
             r"^joiner\.0 charged work of -\d+ ns in all",
         ),
         (
+            _asking(lambda _, context: context.charge(Work(comparisons=10**40))),
+            r"^joiner\.0 charged work of \d+ ns in all: .* a message takes a day at the most",
+        ),
+        (
             _asking(lambda _, context: context.emit({"x": 1})),
             "^an actor emitted a dict: results are Output, Late, Collected",
         ),
