@@ -323,7 +323,8 @@ class RecoveringKernel(Kernel):
             self._await_snapshot(now)
 
     def _sync(self, letter: Letter, now: int) -> None:
-        if self._interrupted(letter, now):
+        # Others are lost when their service ends, which only their reply tells.
+        if letter.receiver.only_emits and self._interrupted(letter, now):
             self._lose_served(letter, now)
             return
         super()._sync(letter, now)

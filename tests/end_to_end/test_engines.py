@@ -209,7 +209,7 @@ def test_tuples_that_may_be_late_are_not_compared(joinsim: Command) -> None:
     ("arguments", "message"),
     [
         (["--topologies", "split_jion"], "did you mean 'split_join'?"),
-        (["--profile", "nothing.toml"], "--profile: no cost profile 'nothing.toml'"),
+        (["--profile", "nothing.toml"], "profile: no cost profile 'nothing.toml'"),
         (["--out", "nowhere/c.toml"], "there is no folder nowhere"),
         (["--out", "calibrated"], "out = calibrated: a profile is a TOML file"),
     ],

@@ -90,14 +90,16 @@ def test_a_run_with_crashes_repeats() -> None:
     assert crashing("spo_join", 1).digest == crashing("spo_join", 1).digest
 
 
+@pytest.mark.parametrize("guarantee", ["exactly_once", "none"])
 @pytest.mark.parametrize("topology", ["spo_join", "kp_oij"])
 def test_a_run_with_crashes_is_the_same_in_other_processes(
-    topology: str, monkeypatch: pytest.MonkeyPatch
+    topology: str, guarantee: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also where a crash interrupts a service, whose core another actor of its site waits for."""
     use_threads(monkeypatch)
     for seed in range(2):
-        inline = crashing(topology, seed).finished
-        elsewhere = crashing(topology, seed, backend="ray", processes=3).finished
+        inline = crashing(topology, seed, guarantee).finished
+        elsewhere = crashing(topology, seed, guarantee, backend="ray", processes=3).finished
         assert elsewhere.outcome == inline.outcome
         assert elsewhere.verdict == inline.verdict
 
