@@ -112,6 +112,8 @@ _RANGES = ((-4, -2), (-4, 6), (0, 3), (0, 3))
 _FAR = 0.1
 """Share of the streams whose event times and whole values are as far from 0 as they may be."""
 _FIRST_NS = (-(2**63), -(2**62), -1_000, -20, 10**18, 2**62)
+_FARTHEST_NS, _RATE_OF_FAR_TPS = 2**62, 1_000
+"""Semijoins wait for event times where tuples have no rate, and refuse those 255 years apart."""
 _INTEGERS = np.array(
     [-(2**63), -(2**63) + 1, -(2**53) - 1, -1, 0, 1, 2**53, 2**53 + 1, 2**63 - 2, 2**63 - 1]
 )
@@ -175,6 +177,9 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
     if faults and not exact and _maybe(rng, _WITHOUT_TRANSPORT):
         network["transport"] = "none"
     dense = not topology.multiway and not large and _maybe(rng)
+    streams = draw_streams(rng, len(query.streams), dense=dense, large=large)
+    if topology.multiway and "rate_tps" not in feeding and _are_far_apart(streams):
+        feeding["rate_tps"] = _RATE_OF_FAR_TPS
     return World(
         topology=topology.name,
         query=text,
@@ -183,7 +188,7 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
             for name, value in vars(parameters).items()
             if value != getattr(topology.parameters_type(), name)
         },
-        streams=draw_streams(rng, len(query.streams), dense=dense, large=large),
+        streams=streams,
         network=network,
         feeding=feeding,
         faults=faults,
@@ -191,6 +196,12 @@ def draw_world(rng: Random, topology: Topology[Any], *, exact: bool = False) -> 
         seed=_between(rng, 0, MAX_SEED),
         segment_rows=_between(rng, 1, _SEGMENT_ROWS_MAX) if _maybe(rng, _IN_FILES) else None,
     )
+
+
+def _are_far_apart(streams: Sequence[WorldStream]) -> bool:
+    """Whether no clock that begins with the first event time can wait for the last."""
+    times = [time for stream in streams for time in stream.ts]
+    return bool(times) and max(times) - min(times) > _FARTHEST_NS
 
 
 def _draw_batches(rng: Random) -> dict[str, Any]:
