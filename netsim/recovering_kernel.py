@@ -323,7 +323,7 @@ class RecoveringKernel(Kernel):
             self._await_snapshot(now)
 
     def _sync(self, letter: Letter, now: int) -> None:
-        # Others are lost when their service ends, which only their reply tells.
+        # The others have their core to the end of their service: only a reply says when that is.
         if letter.receiver.only_emits and self._interrupted(letter, now):
             self._lose_served(letter, now)
             return

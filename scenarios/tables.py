@@ -179,8 +179,8 @@ def _read_file(given: Path, name: str) -> pa.Table:
 def _read_folder(folder: Path, name: str) -> pa.Table:
     """Return all rows of a folder's Parquet files, and of those below, with columns of ``k=v/``.
 
-    Hidden files are none of them, nor is what is neither called as Parquet is nor begins so, such
-    as a README.
+    Hidden files are passed over, and so are files, such as a README, that neither have a name for
+    Parquet nor begin as Parquet does.
     """
     import pyarrow.dataset as ds  # which takes longer to import than to read a small file
     from pyarrow.fs import FileSelector, LocalFileSystem
@@ -192,8 +192,8 @@ def _read_folder(folder: Path, name: str) -> pa.Table:
         if all(map(is_shown, map(Path, path.relative_to(folder).parts))):
             if path.suffix.lower() != ".txt":
                 _refuse_csv(path, name)
-            called_so = any(one.lower() in PARQUET_ENDINGS for one in path.suffixes)
-            if called_so or _begins_as_parquet(path):
+            is_named_so = any(one.lower() in PARQUET_ENDINGS for one in path.suffixes)
+            if is_named_so or _begins_as_parquet(path):
                 files.append(str(path))
     if not files:
         raise DataError(f"stream {name!r}: {folder} is a folder without Parquet files")

@@ -88,7 +88,7 @@ def _at_least(least_ns: int, words: str) -> AfterValidator:
 
 
 def _bound(value: object) -> object:
-    """Refuse what is neither text nor a whole number, once; of a union pydantic tells it twice."""
+    """Refuse what is neither text nor a whole number in one message; pydantic has one per type."""
     if not isinstance(value, (str, int)) or isinstance(value, bool):
         raise ValueError("must be a number of tuples such as '1000' or a time such as '25 ms'")
     return value

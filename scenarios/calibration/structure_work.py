@@ -5,8 +5,8 @@ a time. `measure` times each of its steps by processor time. The data are random
 on every machine; a probe has a few matches whatever the size. A structure that has settings on
 which its work depends (the width of partitions, the length of a chain, when to merge) is measured
 in several variants, which separates what a unit of each kind of work costs from what a call costs.
-Calls of a window join do not tell its steps apart, as every tuple is both searched for and
-inserted: so a window join's steps are measured by themselves, too.
+Calls of a window join cannot separate its steps, as every tuple is both searched for and inserted:
+the steps of joins over trees are measured by themselves, too.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SPACE_BITS = 40
 """Values are uniform in 0 to 2^40 - 1."""
 VARIANT_SIZES = tuple(1 << bits for bits in (10, 14, 18))
 """Sizes at which variants are measured."""
-STEPS_SIZES = tuple(1 << bits for bits in (14, 16, 18, 20))
+_STEPS_SIZES = tuple(1 << bits for bits in (14, 16, 18, 20))
 """Sizes at which steps of a window join are measured by themselves: long enough calls for it."""
 _INDEXES_IN_STEPS = ("b_plus_tree", "im_tree", "pim_tree")
 _WARM_UP, _SECONDS, _ROUNDS = 2, 0.02, 3
@@ -145,7 +145,8 @@ class Sample:
     rare
         Whether these are the calls with a merge.
     is_part
-        Whether these are steps of longer calls, which the price of a call is not for.
+        Whether these are steps of longer calls, to which neither the price of a call nor that of a
+        tuple belongs.
     calls
         How many calls.
     work, seconds
@@ -276,23 +277,26 @@ def measure_all(
     steps = [
         sample
         for index in _INDEXES_IN_STEPS
-        for size in sorted(set(sizes) & set(STEPS_SIZES))
+        for size in sorted(set(sizes) & set(_STEPS_SIZES))
         for sample in steps_of_join(index, size)
     ]
     return [*least.values(), *steps]
 
 
 def steps_of_join(index: str, size: int) -> list[Sample]:
-    """Return what each step of a window join takes by itself, a batch at a time."""
+    """Return what each step of a window join takes by itself, a batch at a time.
+
+    Raise :exc:`AssertionError` when its matches are wrong: then its times are of no use.
+    """
     steps = WindowSteps(index, size)
-    steps.run()
+    assert steps.run(), f"{index}: wrong matches in a window of {size:,}"
     step = Step(f"ibwj_{index}.join", _USUAL_BATCH, size)
     return [
         Sample(
             step=step,
             variant=f"{name} by itself",
             matches=MATCHES[0],
-            nbytes=0,
+            nbytes=0,  # whole calls have it
             is_part=True,
             calls=1,
             work=steps.work[name],
