@@ -676,7 +676,13 @@ class Scenario:
             self.observer.study(study)
             with self.observer.points(len(study.points)) as line:
                 findings = run_points(
-                    study, plans, directory, on_point=line.on_point, replay=self._replay_point
+                    study,
+                    plans,
+                    directory,
+                    on_point=line.on_point,
+                    replay=self._replay_point,
+                    # To start processes takes longer than most runs of the smallest scale.
+                    processes=1 if study.scale == "smoke" else None,
                 )
             return StudyRun(findings, directory, self._replay(), folder).write()
 

@@ -288,17 +288,16 @@ class StructureCost:
         )
 
     def units_at(self, size: int) -> tuple[int, ...]:
-        """Return the prices of units at a *size*, in calls as long as were measured.
-
-        An insertion includes a tuple's price, and its share of the call's.
-        """
-        rows = self.rows[-1]
-        percents = self.percents_at(size, rows)
+        """Return the prices of units at a *size*, in calls as long as were measured."""
+        percents = self.percents_at(size, self.rows[-1])
         of_units = [percents.work] * len(self.unit_ps)
         of_units[BYTES_COPIED], of_units[MATCHES] = percents.copied, percents.matches
-        units = [ps * part // 100 for ps, part in zip(self.unit_ps, of_units, strict=True)]
-        units[INSERTS] += (self.row_ps + self.call_ps // rows) * percents.work // 100
-        return tuple(units)
+        return tuple(ps * part // 100 for ps, part in zip(self.unit_ps, of_units, strict=True))
+
+    def tuple_ps_at(self, size: int) -> int:
+        """Return what a tuple costs beside its units, with its share of such a call's price."""
+        rows = self.rows[-1]
+        return (self.row_ps + self.call_ps // rows) * self.percents_at(size, rows).work // 100
 
 
 @lru_cache(maxsize=1 << 16)
@@ -404,10 +403,14 @@ class CostProfile:
         """Return what one unit of each counter costs in a step, in the order of `COUNTERS`.
 
         It is for a machine that prices parts of a step by itself, in a structure of that *size*
-        and long calls. An insertion costs what belongs to a tuple, too.
+        and long calls. An insertion costs what belongs to a tuple, too: there is one for each.
         """
         cost = self.structures.get(name)
-        return self.unit_ps if cost is None else (*cost.units_at(size), 1000)
+        if cost is None:
+            return self.unit_ps
+        units = [*cost.units_at(size), 1000]
+        units[INSERTS] += cost.tuple_ps_at(size)
+        return tuple(units)
 
     def on_cores(self, cores: int, *, same: bool = False) -> Self:
         """Return the profile of each core while so many *cores* of its machine are at work.
@@ -423,8 +426,12 @@ class CostProfile:
         return replace(self, structures=structures)
 
     def part_ns(self, name: str, size: int, work: Work) -> float:
-        """Return what *work* costs that is part of a step, in a structure of that *size*."""
-        units = self.units_of(name, size)
+        """Return what *work* costs by itself that is part of a step, in a structure of that *size*.
+
+        What else a call and a tuple cost is not in it.
+        """
+        cost = self.structures.get(name)
+        units = self.unit_ps if cost is None else (*cost.units_at(size), 1000)
         return sum(count * ps for count, ps in zip(work, units, strict=True)) / 1000
 
     @property

@@ -105,8 +105,8 @@ def run_points(
     replay
         Returns the command that repeats a point. Not asked of a survey, which none repeats alone.
     processes
-        How many run at once, at most one per core; None: as many as there are cores. Where seconds
-        of this machine are measured it is one.
+        How many run at once, at most one per core; None: as many as there are cores. What is timed
+        runs by itself, when the others are done, and what runs on Ray, which is started once.
     search
         Whether to find each point's sustainable rate, in place of running it as it is.
     store
@@ -148,16 +148,19 @@ def run_points(
             add(number, stored)
     waiting = {number: one for number, one in runs.items() if number not in results}
     cores = usable_cores()
-    most = 1 if study.is_measured else min(processes or cores, cores, len(waiting) or 1)
+    together = {number: one for number, one in waiting.items() if not one.runs_alone}
+    most = min(processes or cores, cores, len(together))
 
     def note(label: str) -> None:
         on_point(min(len(results), len(runs) - 1), label)
 
-    if most == 1:
-        ran = _in_turn(waiting, plans, note, MachinePace() if study.turns > 1 else None)
-    else:
-        ran = _side_by_side(waiting, most, note)
-    with closing(ran):
+    if most > 1:
+        with closing(_side_by_side(together, most, note)) as ran:
+            for number, result in ran:
+                add(number, result)
+        waiting = {number: one for number, one in waiting.items() if one.runs_alone}
+    pace = MachinePace() if study.turns > 1 else None
+    with closing(_in_turn(waiting, plans, note, pace)) as ran:
         for number, result in ran:
             add(number, result)
     return Findings(
@@ -190,6 +193,11 @@ class _PointRun:
     search: bool
     store: bool
     replay: str
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether no other point may run beside it."""
+        return self.is_timed or self.point.config.backend == "ray"
 
     def run(self, plan: Plan | None = None, pace: MachinePace | None = None) -> RunResult:
         """Run it, or search for its sustainable rate; *plan* is its own, where there is one yet.
@@ -284,8 +292,8 @@ def _side_by_side(
                 note(f"{runs[number].point.label} is done")
     except BrokenProcessPool:
         raise ConfigError(
-            "a process of the sweep has died, as it does where there is too little memory: run "
-            "fewer points at once, as with processes=1"
+            "a process with a point has died, as it does where there is too little memory: run "
+            "fewer points at once, a sweep with processes=1, a study on one core (taskset -c 0)"
         ) from None
 
 

@@ -188,7 +188,7 @@ def test_processes_that_die_are_named(tmp_path: Path, monkeypatch: pytest.Monkey
         yield
 
     monkeypatch.setattr(point_runs, "process_pool", dying)
-    with pytest.raises(ConfigError, match="a process of the sweep has died"):
+    with pytest.raises(ConfigError, match="a process with a point has died"):
         js.sweep(
             QUERY, DATA, over={"pes": [1, 2]}, topology="split_join", processes=2, out=tmp_path
         )

@@ -196,6 +196,10 @@ def test_steps_by_themselves_tell_prices_apart_that_whole_calls_do_not() -> None
     found = fit_structure(joins + parts, BASE_PS)
     assert off_by(joins, {"ibwj_pim_tree.join": found}) == pytest.approx(1, abs=0.1)
     assert found.unit_ps[0] / found.unit_ps[2] == pytest.approx(0.7, abs=0.1)
+    profile = replace(load_profile(), structures={"ibwj_pim_tree.join": found})
+    for part in parts:
+        priced_ns = profile.part_ns("ibwj_pim_tree.join", part.step.size, part.work)
+        assert priced_ns == pytest.approx(part.seconds * 1e9, rel=0.1)
     alone = fit_structure(joins, BASE_PS)
     assert alone.unit_ps[0] / alone.unit_ps[2] != pytest.approx(0.7, abs=0.3)
 

@@ -1,4 +1,4 @@
-"""Points of systems that claim no exactness list their pairs at once, and come to the same."""
+"""Points come to the same whether they list their pairs at once, or run side by side."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from scenarios import run as running
 from scenarios.measures import record
 from scenarios.run import Simulated, execute, simulate
+from scenarios.study import point_runs
 from scenarios.study.point_runs import plan_points, run_points
 from scenarios.study.study import Study, load_study
 from tests.scenarios.study import smoke_claims
@@ -85,3 +86,47 @@ def test_a_point_that_claims_nothing_is_not_run_a_second_time(
     assert any(alone[number]["correctness"] < 1 for number in alone)
     for number, result in found.results.items():
         assert of_virtual_time(result.record) == alone[number]
+
+
+def test_what_is_simulated_runs_side_by_side_and_then_what_is_timed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(STUDY + '"clocked" = { measure = "wall_seconds" }\n')
+    study = load_study(str(path), settings={"repeat": 1})
+    assert study is not None
+    assert study.charts[0].curves[-1].kind == "measured"
+    plans = plan_points(study, smoke_claims.prepare)
+    ran: list[tuple[str, list[int]]] = []
+
+    def noted(way: str) -> None:
+        original = getattr(point_runs, way)
+
+        def run(runs: Mapping[int, Any], *arguments: Any) -> Any:
+            ran.append((way, list(runs)))
+            return original(runs, *arguments)
+
+        monkeypatch.setattr(point_runs, way, run)
+
+    noted("_in_turn")
+    noted("_side_by_side")
+    alone, together = (
+        run_points(
+            study,
+            plans,
+            tmp_path / str(processes),
+            on_point=lambda *_: None,
+            replay=lambda _: "",
+            processes=processes,
+        )
+        for processes in (1, 2)
+    )
+    timed = [point.number for point in study.points if study.is_timed(point)]
+    others = [point.number for point in study.points if not study.is_timed(point)]
+    assert ran == [
+        ("_in_turn", [*timed, *others]),
+        ("_side_by_side", others),
+        ("_in_turn", timed),
+    ]
+    for number, result in together.results.items():
+        assert of_virtual_time(result.record) == of_virtual_time(alone.results[number].record)
