@@ -227,6 +227,8 @@ class Reply:
         What leaves, when to receive again, and results.
     steps
         Its other work, step by step.
+    failure
+        What the actor raised in place of all that.
     """
 
     work: Work = NO_WORK
@@ -234,6 +236,7 @@ class Reply:
     timers: list[tuple[int, str]] = field(default_factory=list)
     emitted: list[Any] = field(default_factory=list)
     steps: Sequence[tuple[Step, Work]] = ()
+    failure: ActorError | None = None
 
 
 class Host(Protocol):

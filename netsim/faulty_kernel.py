@@ -340,7 +340,7 @@ class FaultyKernel(Kernel):
     def _submit_to_faulty(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
     ) -> Reply | None:
-        """Submit a message by the actor's clock; one that fails on damaged input fails for good."""
+        """Submit a message by the actor's clock; one that has failed for good does nothing."""
         if actor in self._injected.failed:
             return Reply()
         clock = self._clocks.get(actor)
@@ -348,13 +348,18 @@ class FaultyKernel(Kernel):
             local_ns = clock.read(now)
             self._counts["skew"] += local_ns != now
             now = local_ns
-        try:
-            return self._host_submit(ticket, actor, sender, port, handle, now)
-        except ActorError as error:
-            if self._reliable:
-                raise
-            self._injected.failed[actor] = str(error)
-            return Reply()
+        return self._host_submit(ticket, actor, sender, port, handle, now)
+
+    def _fail(self, letter: Letter, failure: ActorError, now: int) -> None:
+        """Let an actor that fails where input may be damaged do nothing from then on."""
+        if self._reliable:
+            super()._fail(letter, failure, now)
+            return
+        node = letter.receiver
+        self._injected.failed[node.name] = str(failure)
+        for one in (letter, *node.inbox):
+            one.reply = Reply()
+        self._complete(letter, now)
 
     def _set_timers(self, node: Node, timers: list[tuple[int, str]], now: int) -> None:
         clock = self._clocks.get(node.name)

@@ -7,7 +7,7 @@ Three rules make a run a function of its seed alone, wherever the actors live.
    arrives.
 2. *Sync point.* A message that starts service at t is waited for at t + floor, where floor is what
    such a message costs at the least. What overlaps in virtual time runs in parallel in real
-   processes, and no order depends on real time.
+   processes, and no order depends on real time. Nor does when an actor's failure is seen.
 3. *One order.* Things that meet at one virtual time are taken by (sender's rank, sender's sequence
    number), never by when a reply happened to come.
 
@@ -497,7 +497,7 @@ class Kernel:
         floor = profile.local_ns if letter.sender.site is site else profile.floor_ns
         least_ns = now + floor(letter.rows, letter.nbytes)
         reply = letter.reply
-        if reply is None or node.only_emits:
+        if reply is None or node.only_emits or reply.failure:
             self._at(least_ns, self._sync, letter)
         else:
             self._at(least_ns + self._extra_ns(letter, reply), self._complete, letter)
@@ -533,21 +533,30 @@ class Kernel:
                 self._fetch()
             self._complete(letter, now)
             return
-        letter.reply = reply = self._reply(letter.ticket)
+        letter.reply = reply = letter.reply or self._reply(letter.ticket)
+        if reply.failure:
+            self._fail(letter, reply.failure, now)
+            return
         extra_ns = self._extra_ns(letter, reply)
         if extra_ns:
             self._at(now + extra_ns, self._complete, letter)
         else:
             self._complete(letter, now)
 
+    def _fail(self, letter: Letter, failure: ActorError, now: int) -> None:
+        """Raise what an actor raised that served *letter*."""
+        raise failure
+
     def _fetch(self) -> None:
         """Collect what actors that only emit have emitted meanwhile, in virtual order.
 
-        Raise :exc:`ActorError` when one asked for something else.
+        Raise :exc:`ActorError` when one asked for something else, or raised it.
         """
         while self._unfetched:
             letter = self._unfetched.popleft()
             reply = letter.reply or self._reply(letter.ticket)
+            if reply.failure:
+                raise reply.failure
             if reply.sends or reply.timers or reply.steps or reply.work != NO_WORK:
                 raise ActorError(
                     f"{letter.receiver.name} only emits, as its topology says, but it sent, set a "

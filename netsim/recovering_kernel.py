@@ -286,13 +286,7 @@ class RecoveringKernel(Kernel):
         if letter.sender is node and letter not in part.timers:
             return  # it was set before the actor crashed
         self._cut(letter)
-        try:
-            super()._arrive(letter, now)
-        except ActorError:
-            if not self._lossy:
-                raise
-            self._stop(node, now, until_ns=FOREVER_NS)  # it cannot do without what it has lost
-            self._lose(letter, now)
+        super()._arrive(letter, now)
 
     def _cut(self, letter: Letter) -> None:
         """Make a message, sent before the cut and received after it, part of the snapshot."""
@@ -322,12 +316,13 @@ class RecoveringKernel(Kernel):
             self._worked += 1
             self._await_snapshot(now)
 
-    def _sync(self, letter: Letter, now: int) -> None:
-        # The others have their core to the end of their service: only a reply says when that is.
-        if letter.receiver.only_emits and self._interrupted(letter, now):
-            self._lose_served(letter, now)
-            return
-        super()._sync(letter, now)
+    def _fail(self, letter: Letter, failure: ActorError, now: int) -> None:
+        """End an actor that cannot do without what it has lost; else raise its *failure*."""
+        if self._guarantee != "none" or not self._tally["crashes"]:
+            raise failure
+        if not self._interrupted(letter, now):
+            self._stop(letter.receiver, now, until_ns=FOREVER_NS)
+        self._lose_served(letter, now)
 
     def _extra_ns(self, letter: Letter, reply: Reply) -> int:
         return reply.pause_ns if isinstance(reply, _Pause) else super()._extra_ns(letter, reply)
@@ -335,11 +330,6 @@ class RecoveringKernel(Kernel):
     def _gather(self, results: list[Any]) -> None:
         epoch, now = self._gathering
         self._results.add(epoch, results, now)
-
-    @property
-    def _lossy(self) -> bool:
-        """Whether an actor may have lost what it needs."""
-        return self._guarantee == "none" and self._tally["crashes"] > 0
 
     # Snapshots.
 

@@ -246,12 +246,18 @@ class InlineHost:
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
     ) -> Reply:
-        """Run the actor at once; its state has then changed in the order of arrival."""
+        """Run the actor at once; its state has then changed in the order of arrival.
+
+        Raise errors that the user can fix.
+        """
         if isinstance(handle, np.ndarray):  # a payload that was written down
             handle = from_bytes(handle.data)
         if self._serialise and handle is not None:
             handle = from_bytes(to_bytes(handle))  # a copy, with arrays that are read-only
-        return self.cells[actor].deliver(sender, port, handle, now)
+        try:
+            return self.cells[actor].deliver(sender, port, handle, now)
+        except ActorError as error:
+            return Reply(failure=error)
 
     def reply(self, ticket: int) -> Reply:
         """Raise :exc:`KeyError`: every message was answered at once."""

@@ -24,7 +24,7 @@ import numpy as np
 from actors.hosting.inline import Cell
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes
-from actors.protocol import ActorSpec, Reply, Sent, Wiring
+from actors.protocol import ActorError, ActorSpec, Reply, Sent, Wiring
 from actors.serialisation import from_bytes, to_array
 from joins.work import NO_WORK, Step, Work
 
@@ -42,7 +42,7 @@ the answer."""
 
 Answer = list[Any]
 """Ticket, the peak memory of the process in bytes, and what followed from the letter: work, sends,
-timers, results, steps with their work."""
+timers, results, steps with their work, and the words of a failure."""
 
 
 @dataclass(slots=True)
@@ -97,8 +97,7 @@ class ProcessHost:
     def reply(self, ticket: int) -> Reply:
         """Return the reply, waiting for it; meanwhile every process gets what has arrived for it.
 
-        Raise :exc:`ActorError` when an actor raised, and what the processes raise when one of them
-        is gone.
+        Raise what the processes raise when one of them is gone.
         """
         if ticket not in self._replies:
             for home, state in enumerate(self._states):
@@ -161,14 +160,16 @@ class ProcessHost:
 
 def read_answer(answer: Answer) -> tuple[int, Reply, int]:
     """Return an answer's ticket, its reply, and the peak memory."""
-    ticket, peak, work, sends, timers, emitted, steps = answer
+    ticket, peak, work, sends, timers, emitted, steps, words = answer
     sent = [
         Sent(port, tuple(receivers), handle, nbytes, rows, (first, last))
         for port, receivers, handle, nbytes, rows, first, last in sends
     ]
     timed = [(at, name) for at, name in timers]
     worked = [(Step(*step), Work(*of_step)) for step, of_step in steps]
-    return ticket, Reply(Work(*work) if work else NO_WORK, sent, timed, emitted, worked), peak
+    failure = ActorError(words) if words else None
+    reply = Reply(Work(*work) if work else NO_WORK, sent, timed, emitted, worked, failure)
+    return ticket, reply, peak
 
 
 def write_answer(ticket: int, reply: Reply) -> Answer:
@@ -180,7 +181,8 @@ def write_answer(ticket: int, reply: Reply) -> Answer:
     ]
     timers = list(map(list, reply.timers))
     steps = [[list(step), list(of_step)] for step, of_step in reply.steps]
-    return [ticket, peak_bytes(), work, sends, timers, reply.emitted, steps]
+    words = None if reply.failure is None else str(reply.failure)
+    return [ticket, peak_bytes(), work, sends, timers, reply.emitted, steps, words]
 
 
 def serve(mesh: Mesh, *system: Any) -> None:
@@ -237,7 +239,10 @@ class Shard:
             reply = Reply(emitted=[self._do(port, actor, handle)])
             self._mesh.send(self._mesh.driver, write_answer(ticket, reply))
             return
-        reply = self._cells[actor].deliver(sender, port, self._open(handle), now)
+        try:
+            reply = self._cells[actor].deliver(sender, port, self._open(handle), now)
+        except ActorError as error:
+            reply = Reply(failure=error)
         parcels: dict[int, list[list[Any]]] = {}
         for sent in reply.sends:
             self._pack(sent, parcels)

@@ -69,7 +69,7 @@ they take a twentieth of the time at most."""
 
 _Time = TypeVar("_Time", int, float)
 
-_Answer = tuple[int, int, Reply | ActorError]
+_Answer = tuple[int, int, Reply]
 """A message's ticket, when it came, and what followed from it."""
 
 
@@ -136,7 +136,7 @@ class SavedRun:
             self._reading = self._answers.open("rb")
             opened.pop_all()  # both stay open until the run is over
         self._length = length
-        self._repeated: dict[int, tuple[int, Reply | ActorError]] = {}
+        self._repeated: dict[int, tuple[int, Reply]] = {}
         self._repeated_sizes: deque[int] = deque()
         self._frame: list[_Answer] = []
         self._sizes: list[int] = []
@@ -156,8 +156,7 @@ class SavedRun:
     def answer(self, ticket: int, now: int) -> Reply:
         """Return the answer to the message number *ticket*, once only; handles are None.
 
-        Raise :exc:`DataError` when that message came at another time than *now*, and the
-        :exc:`ActorError` that it led to.
+        Raise :exc:`DataError` when that message came at another time than *now*.
         """
         while ticket not in self._repeated:
             self._read_frame()
@@ -167,8 +166,6 @@ class SavedRun:
                 f"{self._folder}: message {ticket} came at {then} ns, and comes at {now} ns now: "
                 "the code of the system or of joinsim has changed since. Start the run again"
             )
-        if isinstance(reply, ActorError):
-            raise reply
         return reply
 
     def size(self) -> int:
@@ -181,7 +178,7 @@ class SavedRun:
         """Write down the size of a state that is asked for."""
         self._sizes.append(nbytes)
 
-    def add(self, ticket: int, now: int, reply: Reply | ActorError) -> None:
+    def add(self, ticket: int, now: int, reply: Reply) -> None:
         """Write down what followed from message number *ticket*, which came at *now*."""
         self._frame.append((ticket, now, reply))
         if len(self._frame) >= _FRAME_ANSWERS:
@@ -267,12 +264,12 @@ def _read(file: BufferedReader, end: int) -> Any:
 
 def _write_answers(answers: Sequence[_Answer]) -> list[Any]:
     """Return *answers* by columns, without the handles of what they send."""
-    replies = [Reply() if isinstance(reply, ActorError) else reply for _, _, reply in answers]
+    replies = [reply for _, _, reply in answers]
     sends = [sent for reply in replies for sent in reply.sends]
     return [
         [ticket for ticket, _, _ in answers],
         [now for _, now, _ in answers],
-        [str(reply) if isinstance(reply, ActorError) else None for _, _, reply in answers],
+        [None if reply.failure is None else str(reply.failure) for reply in replies],
         to_columns([None if reply.work is NO_WORK else reply.work for reply in replies]),
         to_columns([reply.timers for reply in replies]),
         to_columns([reply.emitted for reply in replies]),
@@ -288,7 +285,7 @@ def _write_answers(answers: Sequence[_Answer]) -> list[Any]:
 
 def _read_answers(columns: Sequence[Any]) -> list[_Answer]:
     """Return what `_write_answers` was given."""
-    tickets, times, errors, *of_replies, counts, ports, receivers, nbytes, rows, spans = columns
+    tickets, times, words, *of_replies, counts, ports, receivers, nbytes, rows, spans = columns
     sends = [
         Sent(port, to, None, size, count, span)
         for port, to, size, count, span in zip(
@@ -297,11 +294,9 @@ def _read_answers(columns: Sequence[Any]) -> list[_Answer]:
     ]
     work, timers, emitted, steps = map(from_columns, of_replies)
     work = [one or NO_WORK for one in work]
-    replies = map(Reply, work, cut(sends, counts), timers, emitted, steps)
-    return [
-        (ticket, now, reply if error is None else ActorError(error))
-        for ticket, now, reply, error in zip(tickets, times, replies, errors, strict=True)
-    ]
+    failures = [None if one is None else ActorError(one) for one in words]
+    replies = map(Reply, work, cut(sends, counts), timers, emitted, steps, failures)
+    return list(zip(tickets, times, replies, strict=True))
 
 
 _REMEDY = "Start the run again"
@@ -388,11 +383,7 @@ class SavingHost:
         elif disk.due:
             self._save()
         payload = None if handle is None else handle.handle
-        try:
-            reply = self.host.submit(ticket, actor, sender, port, payload, now)
-        except ActorError as error:  # which is no end where what it needed may be lost
-            disk.add(ticket, now, error)
-            raise
+        reply = self.host.submit(ticket, actor, sender, port, payload, now)
         if reply is None:
             self._open[ticket] = now, None
             return None

@@ -95,9 +95,13 @@ def test_a_run_with_crashes_repeats() -> None:
 def test_a_run_with_crashes_is_the_same_in_other_processes(
     topology: str, guarantee: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where a crash interrupts a service, whose core another actor of its site waits for."""
+    """Also where a crash interrupts a service, whose core another actor of its site waits for.
+
+    Without snapshots some actors fail for want of what was lost: SPO-Join's predicate PEs with
+    seeds 2 and 3.
+    """
     use_threads(monkeypatch)
-    for seed in range(2):
+    for seed in range(2 if guarantee == "exactly_once" else 4):
         inline = crashing(topology, seed, guarantee).finished
         elsewhere = crashing(topology, seed, guarantee, backend="ray", processes=3).finished
         assert elsewhere.outcome == inline.outcome
