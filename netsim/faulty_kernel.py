@@ -281,16 +281,22 @@ class FaultyKernel(Kernel):
             for one in ready:
                 one.arrived_ns = now
                 self._arrive(one, now)
-        elif letter in self._copies and not letter.receiver.credits:
-            self._copies.discard(letter)
-        else:
-            if letter in self._copies:
-                letter.receiver.credits -= 1
-                self._copies.discard(letter)
-                self._doubled += 1
-                letter.channel.due += 1
+        elif self._takes(letter):
             letter.arrived_ns = now
             self._arrive(letter, now)
+
+    def _takes(self, letter: Letter) -> bool:
+        """Return whether what came is taken: a second copy only where there is room for it."""
+        if letter not in self._copies:
+            return True
+        self._copies.discard(letter)
+        if letter.port != FEEDBACK:  # it needs none
+            if not letter.receiver.credits:
+                return False
+            letter.receiver.credits -= 1
+        self._doubled += 1
+        letter.channel.due += 1
+        return True
 
     def _send_again(self, connection: _Connection, number: int | None, now: int) -> None:
         if number is not None:

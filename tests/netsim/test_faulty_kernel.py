@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.protocol import Actor, ActorSpec, Context, Message
+from actors.protocol import FEEDBACK, Actor, ActorSpec, Context, Message
 from netsim import faulty_kernel
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
@@ -162,6 +162,23 @@ def test_without_a_transport_messages_are_lost_and_doubled_and_all_are_accounted
     # Nothing is stuck: room that a lost message had is free again.
     assert outcome.in_flight == 0
     assert arrived == outcome.messages - outcome.lost + outcome.doubled
+
+
+def test_an_answer_that_comes_twice_takes_no_room(path: Path) -> None:
+    """As none takes any, and none gives any back: the room of its receiver would be used up."""
+    specs = {
+        "a": spec(Sender, count=40, ports=("out", "ask")),
+        "b": spec(Worker, port=FEEDBACK),
+        "c": spec(Recorder),
+    }
+    wiring = {"a": {"out": ("c",), "ask": ("b",)}, "b": {FEEDBACK: ("c",)}, "c": {}}
+    row = LinkFault(kind="duplicate", rate=0.5, sender="b")
+    run = simulate(specs, wiring, path=path, faults=[row], transport="none", inbox_messages=2)
+    assert run.outcome.in_flight == 0
+    assert [number for sender, number, *_ in run.emitted if sender == "a"] == list(range(40))
+    assert len(run.emitted) == 40 + 40 + run.outcome.doubled
+    assert run.outcome.injected is not None
+    assert run.outcome.doubled == run.outcome.injected.counts["duplicate"] > 10
 
 
 def test_loss_costs_what_is_sent_again_and_every_frame_an_acknowledgement(path: Path) -> None:
