@@ -600,6 +600,10 @@ class RecoveringFaultyKernel(FaultyKernel, RecoveringKernel):
     What a link or a pause does to a message comes first: recovery sees those that arrive.
     """
 
+    def _is_bare(self, letter: Letter) -> bool:
+        # A marker is no message: it has no room in an inbox, and nobody counts it.
+        return super()._is_bare(letter) and letter.port != _MARKER
+
     def _under_way(self) -> int:
         return super()._under_way() - self._lost + self._doubled
 

@@ -181,6 +181,18 @@ def test_an_answer_that_comes_twice_takes_no_room(path: Path) -> None:
     assert run.outcome.doubled == run.outcome.injected.counts["duplicate"] > 10
 
 
+@pytest.mark.parametrize("kind", ["loss", "duplicate"])
+def test_a_marker_of_a_snapshot_is_no_message_that_is_lost_or_doubled(
+    path: Path, kind: LinkKind
+) -> None:
+    run = relay(path, [LinkFault(kind=kind, rate=0.3)], transport="none", guarantee="exactly_once")
+    outcome = run.outcome
+    assert outcome.in_flight == 0
+    arrived = {channel: len(numbers) for channel, numbers in channels(run.trace).items()}
+    assert {channel: due for channel, due in outcome.due.items() if due} == arrived
+    assert sum(arrived.values()) == outcome.messages - outcome.lost + outcome.doubled
+
+
 def test_loss_costs_what_is_sent_again_and_every_frame_an_acknowledgement(path: Path) -> None:
     run = lone(path, LinkFault(kind="loss", rate=0.3, sender="a"), count=100)
     injected = run.outcome.injected
