@@ -287,12 +287,10 @@ class ActorFaults:
 
     def crash(self, now: int) -> tuple[int, int] | None:
         """Return when the next crash is, at *now* or later, and when the actor starts again."""
-        found = [one.at(now) for one in self._crashes]
-        later = [
-            one.at(end_ns) if start_ns < now else (start_ns, end_ns)
-            for one, (start_ns, end_ns) in zip(self._crashes, found, strict=True)
-        ]
-        return min((at for at in later if at[0] < FOREVER_NS), default=None)
+        found = [(one, *one.at(now)) for one in self._crashes]
+        starts_ns = [one.at(end)[0] if start < now else start for one, start, end in found]
+        start_ns = min(starts_ns, default=FOREVER_NS)
+        return None if start_ns == FOREVER_NS else (start_ns, _over(self._crashes, start_ns))
 
     def offset_ns(self, now: int) -> int:
         """Return how far the actor's clock is ahead of virtual time."""

@@ -159,6 +159,17 @@ def test_the_next_crash_begins_at_a_time_or_later() -> None:
     assert actor(ActorFault(kind="crash", from_ns=1, to_ns=2)).crash(2) is None
 
 
+def test_an_actor_is_down_until_all_crashes_that_meet_are_over() -> None:
+    crashes = actor(
+        ActorFault(kind="crash", from_ns=100, to_ns=200),
+        ActorFault(kind="crash", from_ns=150, to_ns=300),
+        ActorFault(kind="crash", from_ns=100, to_ns=120),
+        ActorFault(kind="crash", from_ns=301, to_ns=310),
+    )
+    assert crashes.crash(0) == (100, 300)
+    assert crashes.crash(300) == (301, 310)
+
+
 def test_a_clock_is_ahead_by_all_its_skews() -> None:
     skewed = actor(
         ActorFault(kind="skew", offset_ns=50),
