@@ -487,6 +487,7 @@ class RecoveringKernel(Kernel):
             part.started_ns = now
             if not node.is_source:  # its position in the streams is in no memory that is lost
                 part.timers.clear()
+                node.delayed_timers = []
                 self._host.restore(node.name, None)
 
     def _roll_back(self, now: int) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.protocol import FEEDBACK, Actor, ActorSpec, Context, Message
+from actors.protocol import FEEDBACK, TIMER, Actor, ActorSpec, Context, Message
 from netsim import faulty_kernel
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
@@ -341,6 +341,41 @@ def test_without_a_transport_an_actor_that_fails_on_what_comes_is_named(path: Pa
     assert run.outcome.injected is not None
     assert "parcel" in run.outcome.injected.failed["b"]
     assert simulate(specs, wiring, path=path, faults=[row]).emitted == list(range(50))
+
+
+class Timed(Actor):
+    """Passes parcels on, and emits of each whether it is known when a timer set for it fires."""
+
+    state = ("known",)
+
+    def __init__(self) -> None:
+        self.known: set[int] = set()
+
+    def receive(self, message: Message, context: Context) -> None:
+        if message.port.startswith(TIMER):
+            context.emit(int(message.port.removeprefix(TIMER)) in self.known)
+        else:
+            self.known.add(message.payload.number)
+            context.send("on", message.payload)
+            context.set_timer(context.now, str(message.payload.number))
+
+
+def test_an_actor_that_starts_anew_gets_no_timer_from_before_its_crash(path: Path) -> None:
+    """Nor one that waited with the actor for room at a receiver."""
+    specs = {
+        "a": spec(Sender, count=8),
+        "b": spec(Timed),
+        "c": spec(Worker, comparisons=10_000),
+    }
+    wiring = {"a": {"out": ("b",)}, "b": {"on": ("c",)}, "c": {}}
+    row = ActorFault(kind="crash", actor="b", from_ns=5_000, to_ns=6_000)
+    run = simulate(
+        specs, wiring, path=path, faults=[row], guarantee="none", inbox_messages=1
+    )  # fmt: skip
+    assert run.outcome.recovered is not None
+    assert run.outcome.recovered.crashes == run.outcome.recovered.restarts == 1
+    assert len(run.emitted) > 3
+    assert all(run.emitted)
 
 
 class _LetsDuplicatesThrough(Receiving[Letter]):
