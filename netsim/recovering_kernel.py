@@ -200,7 +200,6 @@ class RecoveringKernel(Kernel):
         self._guarantee, self._interval_ns, self._storage_bps = guarantee, interval_ns, storage_bps
         self._crashes, self._host, self._results = crashes, host, results
         self._parts = [_Part() for _ in self._nodes]
-        self._sites = {id(node.site): node.site for node in self._nodes.values()}
         self._room = next(iter(self._nodes.values())).credits
         self._taking: _Snapshot | None = None
         self._put_off: _Control | None = None
