@@ -105,7 +105,6 @@ def simulate(
                 guarantee=guarantee,
                 interval_ns=2_000,
                 storage_bps=STORAGE_BPS,
-                crashes={name: on.crash for name in specs if (on := rows.on_actor(name))},
                 results=ResultEpochs(take, at_once=guarantee != "exactly_once"),
                 **faulty,
             )
