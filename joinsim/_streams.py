@@ -59,6 +59,8 @@ def prepare(
         A file, an option or the folder is not usable, or every row was rejected.
     EngineUnavailable
         Spark is needed and cannot start: it needs Java 17 or newer.
+    OutputError
+        There is no room on the disk.
 
     Examples
     --------

@@ -49,6 +49,9 @@ _SLOWEST = 1e6
 """So many times as long service takes at the most, however many faults meet: beyond it no run ends.
 It is also the most that a scenario may say of one fault."""
 
+_IN_A_ROW = 100_000
+"""So many spans without a gap are taken to go on for ever: it takes a tenth of a second to see."""
+
 _MUST_END = ("partition", "pause", "stall", "crash")
 
 
@@ -232,10 +235,17 @@ class LinkFaults:
         faults = [fault for fault, _ in rows]
         self._spans = [spans for _, spans in rows]
         self._state = cache(lambda *there: _together(compress(faults, there)))
+        self._cuts = [spans for fault, spans in rows if fault.kind == "partition"]
 
     def at(self, now: int) -> LinkState:
-        """Return what is wrong at a time."""
-        return self._state(*[spans.at(now)[0] <= now for spans in self._spans])
+        """Return what is wrong at a time.
+
+        Raise :exc:`NetworkError` where partitions follow on each other for ever.
+        """
+        state = self._state(*[spans.at(now)[0] <= now for spans in self._spans])
+        if state.cut:
+            _over("partition", self._cuts, now)
+        return state
 
 
 def _together(faults: Iterable[LinkFault]) -> LinkState:
@@ -262,7 +272,11 @@ def _together(faults: Iterable[LinkFault]) -> LinkState:
 
 
 class ActorFaults:
-    """The faults of one actor; where several meet, they add up."""
+    """The faults of one actor; where several meet, they add up.
+
+    What asks them raises :exc:`NetworkError` where pauses, stalls or crashes follow on each other
+    for ever.
+    """
 
     def __init__(self, rows: Sequence[tuple[ActorFault, FaultSpans]]) -> None:
         self._pauses, self._stalls, self._crashes = (
@@ -279,20 +293,20 @@ class ActorFaults:
 
     def paused_until(self, now: int) -> int:
         """Return when a pause is over; *now* where there is none."""
-        return _over(self._pauses, now)
+        return _over("pause", self._pauses, now)
 
     def stalled_until(self, now: int) -> int:
         """Return when a source has data again; *now* where it has."""
-        return _over(self._stalls, now)
+        return _over("stall", self._stalls, now)
 
     def crash(self, now: int) -> tuple[int, int] | None:
         """Return when the next crash is, at *now* or later, and when the actor starts again."""
-        found = [one.at(now) for one in self._crashes]
-        later = [
-            one.at(end_ns) if start_ns < now else (start_ns, end_ns)
-            for one, (start_ns, end_ns) in zip(self._crashes, found, strict=True)
-        ]
-        return min((at for at in later if at[0] < FOREVER_NS), default=None)
+        found = [(one, *one.at(now)) for one in self._crashes]
+        starts_ns = [one.at(end)[0] if start < now else start for one, start, end in found]
+        start_ns = min(starts_ns, default=FOREVER_NS)
+        if start_ns == FOREVER_NS:
+            return None
+        return start_ns, _over("crash", self._crashes, start_ns)
 
     def offset_ns(self, now: int) -> int:
         """Return how far the actor's clock is ahead of virtual time."""
@@ -336,16 +350,20 @@ class ActorFaults:
         return change_ns
 
 
-def _over(rows: Sequence[FaultSpans], now: int) -> int:
+def _over(kind: str, rows: Sequence[FaultSpans], now: int) -> int:
     """Return when none of the spans is on any more: they may follow on each other."""
-    before_ns = -1
-    while before_ns < now:
+    for _ in range(_IN_A_ROW):
         before_ns = now
         for spans in rows:
             start_ns, end_ns = spans.at(now)
             if start_ns <= now:
                 now = end_ns
-    return now
+        if now == before_ns:
+            return now
+    raise NetworkError(
+        f"faults of kind {kind} follow on each other for ever, so that nothing goes on: leave some "
+        "time in which none of them is there"
+    )
 
 
 class _Periods:

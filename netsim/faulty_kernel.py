@@ -241,7 +241,7 @@ class FaultyKernel(Kernel):
             counts["delay"] += 1
         if state.cut or (state.loss and way.rng.random() < state.loss):
             counts["partition" if state.cut else "loss"] += 1
-            if frame.letter and not self._reliable:
+            if frame.letter and self._is_bare(frame.letter):
                 self._clock.at(first_bit_ns, self._give_up, frame)
             return
         if state.reorder and way.rng.random() < state.reorder:
@@ -254,10 +254,14 @@ class FaultyKernel(Kernel):
         if state.duplicate and way.rng.random() < state.duplicate:
             counts["duplicate"] += 1
             again = replace(frame, priority=frame.connection.priority)
-            if frame.letter and not self._reliable:
+            if frame.letter and self._is_bare(frame.letter):
                 again.letter = copy(frame.letter)
                 self._copies.add(again.letter)
             self._clock.at(begins_ns + way.draw_ns() + state.delay_ns, self._reach_port, again)
+
+    def _is_bare(self, letter: Letter) -> bool:
+        """Return whether a message is lost, or comes twice, where its frame does."""
+        return not self._reliable
 
     def _reach_port(self, frame: _Frame, now: int) -> None:
         site = frame.way.receiver
@@ -281,16 +285,22 @@ class FaultyKernel(Kernel):
             for one in ready:
                 one.arrived_ns = now
                 self._arrive(one, now)
-        elif letter in self._copies and not letter.receiver.credits:
-            self._copies.discard(letter)
-        else:
-            if letter in self._copies:
-                letter.receiver.credits -= 1
-                self._copies.discard(letter)
-                self._doubled += 1
-                letter.channel.due += 1
+        elif self._takes(letter):
             letter.arrived_ns = now
             self._arrive(letter, now)
+
+    def _takes(self, letter: Letter) -> bool:
+        """Return whether what came is taken: a second copy only where there is room for it."""
+        if letter not in self._copies:
+            return True
+        self._copies.discard(letter)
+        if letter.port != FEEDBACK:  # it needs none
+            if not letter.receiver.credits:
+                return False
+            letter.receiver.credits -= 1
+        self._doubled += 1
+        letter.channel.due += 1
+        return True
 
     def _send_again(self, connection: _Connection, number: int | None, now: int) -> None:
         if number is not None:

@@ -294,7 +294,7 @@ class Kernel:
         self._tuples = self._messages = self._nbytes = 0
         self._served = self._end_ns = 0
 
-        sites = {name: SiteState(data["cores"]) for name, data in network.nodes(data=True)}
+        self._sites = {name: SiteState(data["cores"]) for name, data in network.nodes(data=True)}
         profiles = _profiles_at_sites(placement, network, profile, operators)
         wired = channels(wiring)
         fed = {receiver for _, receiver in wired}
@@ -302,7 +302,7 @@ class Kernel:
             name: Node(
                 name=name,
                 rank=rank,
-                site=sites[placement[name]],
+                site=self._sites[placement[name]],
                 credits=inbox_messages,
                 profiles=profiles[name],
                 is_source=name not in fed,

@@ -28,7 +28,7 @@ network. Finding out that an actor is gone, and that all have stored their part,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop
 from itertools import chain
@@ -66,10 +66,6 @@ _MOST_ROLLBACKS = 100
 
 _MARKER = "marker"
 _STORED, _RESTORED = TIMER + "snapshot", TIMER + "restore"
-
-Crashes = Mapping[str, Callable[[int], tuple[int, int] | None]]
-"""Actor name to a function that returns when the actor's next crash is, at a virtual time or later,
-and when the actor starts again; None: there is none."""
 
 
 class Results(Protocol):
@@ -175,8 +171,6 @@ class RecoveringKernel(Kernel):
         Virtual time from one snapshot to the next; one that is not complete puts off the next.
     storage_bps
         How fast an actor's state is stored and restored, bits per virtual second.
-    crashes
-        Which actors crash, and when.
     results
         Takes what actors emit.
     others
@@ -189,7 +183,6 @@ class RecoveringKernel(Kernel):
         guarantee: Guarantee,
         interval_ns: int,
         storage_bps: int,
-        crashes: Crashes,
         host: RestartingHost,
         results: Results,
         **others: Any,
@@ -198,9 +191,8 @@ class RecoveringKernel(Kernel):
         others["only_emit"] = ()
         super().__init__(host=host, collect=self._gather, **others)
         self._guarantee, self._interval_ns, self._storage_bps = guarantee, interval_ns, storage_bps
-        self._crashes, self._host, self._results = crashes, host, results
+        self._host, self._results = host, results
         self._parts = [_Part() for _ in self._nodes]
-        self._sites = {id(node.site): node.site for node in self._nodes.values()}
         self._room = next(iter(self._nodes.values())).credits
         self._taking: _Snapshot | None = None
         self._put_off: _Control | None = None
@@ -243,8 +235,8 @@ class RecoveringKernel(Kernel):
         if self._guarantee != "none":
             self._put_off = _Control(sources[0])
             self._await_snapshot(0)
-        for name in self._crashes:
-            self._await_crash(self._nodes[name], 0)
+        for node in self._nodes.values():
+            self._await_crash(node, 0)
 
     # Additions to the handling of messages.
 
@@ -446,10 +438,14 @@ class RecoveringKernel(Kernel):
         return len(self._clock._events) == self._idle_controls
 
     def _await_crash(self, node: Node, now: int) -> None:
-        crash = self._crashes[node.name](now)
+        crash = self._next_crash(node, now)
         if crash:
             start_ns, end_ns = crash
             self._await(_Control(node, end_ns), start_ns, self._crash)
+
+    def _next_crash(self, node: Node, now: int) -> tuple[int, int] | None:
+        """Return when an actor crashes next, at *now* or later, and starts again; None: never."""
+        return None
 
     def _crash(self, control: _Control, now: int) -> None:
         """End an actor until the control's end: what it has received and not served is gone."""
@@ -487,6 +483,7 @@ class RecoveringKernel(Kernel):
             part.started_ns = now
             if not node.is_source:  # its position in the streams is in no memory that is lost
                 part.timers.clear()
+                node.delayed_timers = []
                 self._host.restore(node.name, None)
 
     def _roll_back(self, now: int) -> None:
@@ -599,6 +596,14 @@ class RecoveringFaultyKernel(FaultyKernel, RecoveringKernel):
 
     What a link or a pause does to a message comes first: recovery sees those that arrive.
     """
+
+    def _next_crash(self, node: Node, now: int) -> tuple[int, int] | None:
+        faults = self._of_actor.get(node.name)
+        return faults.crash(now) if faults else None
+
+    def _is_bare(self, letter: Letter) -> bool:
+        # A marker is no message: it has no room in an inbox, and nobody counts it.
+        return super()._is_bare(letter) and letter.port != _MARKER
 
     def _under_way(self) -> int:
         return super()._under_way() - self._lost + self._doubled

@@ -113,7 +113,7 @@ def simulate(
         _host(plan, graph, clock, inline_host, disk) as (host, memory),
         _results(plan, graph, directory, pairs=pairs) as collect,
     ):
-        kernel = _kernel(plan, graph, collect)(
+        kernel = _kernel(plan, collect)(
             wiring=wiring,
             placement=graph.placement,
             network=plan.network,
@@ -153,21 +153,17 @@ def _results(
         yield results.collect
 
 
-def _kernel(
-    plan: Plan, graph: ActorGraph, collect: Callable[[list[Any]], None]
-) -> Callable[..., Kernel]:
+def _kernel(plan: Plan, collect: Callable[[list[Any]], None]) -> Callable[..., Kernel]:
     """Return a factory of the simplest kernel that the configuration allows."""
     config = plan.config
     faulty: dict[str, Any] = {"faults": plan.faults, "transport": config.network.transport}
     if plan.recovers:
-        crashes = {name: on.crash for name in graph if (on := plan.faults.on_actor(name))}
         recovery = config.recovery or RecoveryConfig()
         return partial(
             RecoveringFaultyKernel,
             guarantee=recovery.guarantee,
             interval_ns=recovery.interval,
             storage_bps=recovery.storage,
-            crashes=crashes,
             results=ResultEpochs(collect, at_once=recovery.guarantee != "exactly_once"),
             **faulty,
         )

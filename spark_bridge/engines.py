@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import numpy as np
 
+from actors.whole_files import FULL
 from joins.errors import JoinsimError
 from joins.hashing import mix
 from joins.matches import Matches
@@ -47,6 +49,16 @@ def one_line(error: BaseException) -> str:
     if start > 0 and line[start + 1 : start + 2].isupper():
         line = line[start:]
     return line.partition(" SQLSTATE:")[0]
+
+
+def no_room(error: BaseException) -> OSError | None:
+    """Return the system's error where Spark's *error* is that it cannot write more; else None.
+
+    Spark itself says which task failed, and has why among the lines behind that.
+    """
+    reasons = {number: os.strerror(number) for number in sorted(FULL)}
+    text = str(error)
+    return next((OSError(one, why) for one, why in reasons.items() if why in text), None)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from actors.feed import StreamFile
+from actors.whole_files import output_error
 from joins.errors import DataError
-from spark_bridge.engines import SparkFailed, Totals, one_line
+from spark_bridge.engines import SparkFailed, Totals, no_room, one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -102,11 +103,14 @@ def read_streams(session: SparkSession, files: Sequence[StreamFile]) -> list[Dat
 def spark_errors_translated() -> Iterator[None]:
     """Turn Spark's exceptions into :exc:`SparkFailed`.
 
-    A :exc:`DataError` that our operators raised in a worker is raised as such.
+    A :exc:`DataError` that our operators raised in a worker is raised as such, and an
+    :exc:`OutputError` where there is no room to write.
     """
     try:
         yield
     except PySparkException as error:
+        if (full := no_room(error)) is not None:
+            raise output_error(full, "a file of Spark's") from error
         for line in str(error).splitlines():
             if line.startswith(_OUR_ERROR):
                 raise DataError(line.removeprefix(_OUR_ERROR)) from error

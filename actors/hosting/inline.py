@@ -80,7 +80,8 @@ class RecordingContext:
                 raise
             kind = type(payload).__name__
             raise TypeError(f"port {port!r}: {kind} does not derive from Payload") from None
-        self._reply.sends.append(sent)
+        if receivers:  # else nobody would read it, and hosts wait for that to let go of it
+            self._reply.sends.append(sent)
 
     def set_timer(self, at: int, name: str) -> None:
         """Record a timer; raise :exc:`TypeError` for a time or a name that is none."""

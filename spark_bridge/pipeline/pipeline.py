@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
+from actors.whole_files import output_error
 from joins.errors import DataError
+from spark_bridge.engines import no_room
 from spark_bridge.pipeline.source import RawFile, RawSource, Task, inspect_files
 from spark_bridge.prepared import FORMAT, PreparedStream, building, load_stream, publish
 from spark_bridge.session import SessionOptions, spark_session
@@ -76,6 +79,8 @@ def prepare(
         A file, an option or an output folder is not usable, or every row was rejected.
     EngineUnavailable
         Spark is needed and cannot start.
+    OutputError
+        There is no room on the disk.
     """
     if isinstance(sources, RawSource):
         sources = [sources]
@@ -117,9 +122,22 @@ def prepare(
         options = SessionOptions(
             master="local[2]", quick_start=size_bytes < QUICK_BYTES, compile_late=True
         )
-        with nullcontext(spark) if spark is not None else spark_session(options) as session:
+        started = nullcontext(spark) if spark is not None else spark_session(options)
+        with started as session, _needing_room(out):
             _prepare_all(missing, tasks, out, session, streams)
     return [stream for stream in streams.values() if stream is not None]
+
+
+@contextmanager
+def _needing_room(out: Path) -> Iterator[None]:
+    """Raise :exc:`OutputError` where the disk of *out* is full, or that of Spark's own files."""
+    try:
+        yield
+    except (OSError, DataError) as error:
+        full = no_room(error.__cause__ or error)
+        if full is None:
+            raise
+        raise output_error(full, f"{out}, or to Spark's own files in {gettempdir()}") from error
 
 
 def _prepare_all(

@@ -27,7 +27,14 @@ from actors.feed import ARRIVAL, PLACE
 from joins.batch import Schema
 from joins.errors import DataError
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
-from spark_bridge.pipeline.source import ROWS, ColumnLayout, RawSource, Task, require_unchanged
+from spark_bridge.pipeline.source import (
+    ROWS,
+    ColumnLayout,
+    RawSource,
+    Task,
+    free_name,
+    require_unchanged,
+)
 from spark_bridge.pipeline.typed_rows import (
     FILE,
     NANOS,
@@ -344,7 +351,9 @@ def _write_rejected(frame: DataFrame, task: Task, scratch: Path, to: Path) -> No
     names = list(task.files[0].columns)
     ours = {"source_file", "source_row", "source_text", "reason"}
     values = [
-        sf.col(f"{RAW}.{sql_name(name)}").alias(f"raw_{name}" if name.lower() in ours else name)
+        sf.col(f"{RAW}.{sql_name(name)}").alias(
+            free_name(f"raw_{name}", names) if name.lower() in ours else name
+        )
         for name in names
     ]
     paths = sf.array(*(sf.lit(str(file.path)) for file in task.files))

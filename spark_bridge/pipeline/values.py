@@ -29,8 +29,9 @@ TYPE_COUNTERS = ("filled", "plain", "integers", "numbers", "stamps", "fine", "bo
 NS_PER_UNIT = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Of Arrow's units of time."""
 
-VALUE = "{value}"
-"""In a problem's condition, stands for the checked value, so that it is computed once."""
+VALUE = "__joinsim_value"
+"""In a problem's condition, stands for the checked value, so that it is computed once; no column of
+a file has a name that begins so."""
 
 
 @dataclass(frozen=True, kw_only=True)

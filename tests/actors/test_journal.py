@@ -17,11 +17,11 @@ from actors.hosting.journal import JournalHost
 from actors.hosting.mesh import MemberLostError
 from actors.hosting.process_host import ProcessHost
 from actors.hosting.saved_run import SavedRun, SavingHost
-from actors.protocol import ActorSpec, Reply, RestartingHost, Wiring
+from actors.protocol import Actor, ActorSpec, Context, Message, Reply, RestartingHost, Wiring
 from joins.errors import DataError
 from tests.actors.meshes import Threads, labels
 from tests.netsim.simulate import Simulated, simulate
-from tests.toys import Recorder, Sender, Worker
+from tests.toys import Parcel, Recorder, Sender, Worker
 
 SPECS = {
     "sender": ActorSpec(actor=Sender, arguments={"count": 40, "gap_ns": 700}),
@@ -249,6 +249,32 @@ def test_what_is_damaged_or_of_another_run_is_refused(damage: str, tmp_path: Pat
     # By itself, and not once nothing refers to what it was opened by, as the error does.
     assert str(answers) not in [file.path for file in psutil.Process().open_files()]
     assert refused.tb
+
+
+class Choosy(Actor):
+    """Passes on every third parcel, and the others to nobody."""
+
+    state = ()
+
+    def receive(self, message: Message, context: Context) -> None:
+        parcel: Parcel = message.payload
+        context.send("out", parcel, to=() if parcel.number % 3 else (0,))
+
+
+@pytest.mark.usefixtures("often")
+def test_what_is_sent_to_nobody_is_under_way_to_nobody(tmp_path: Path) -> None:
+    specs = SPECS | {"worker.0": ActorSpec(actor=Choosy)}
+    path = tmp_path / "trace.parquet"
+    expected = simulate(specs, WIRING, path=path)
+
+    def start() -> InlineHost:
+        return InlineHost(specs, WIRING, 1)
+
+    with SavedRun(tmp_path / "saved", every_s=0) as disk:
+        journal = JournalHost(start, specs, lost=LostError, every=1)
+        for host in (journal, SavingHost(start(), specs, disk)):
+            found = simulate(specs, WIRING, path=path, host=host)
+            assert (found.outcome, found.emitted) == (expected.outcome, expected.emitted)
 
 
 def test_a_snapshot_of_another_layout_is_not_called_damaged(tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ from actors.protocol import FEEDBACK, TIMER, Actor, ActorError, ActorSpec, Conte
 from tests.actors.meshes import Threads, labels
 from tests.toys import Parcel, Recorder, Sender, Worker
 
-PORTS = {port: code for code, port in enumerate(["out", "on", "back", FEEDBACK, "start", TIMER])}
+PORTS = {
+    port: code for code, port in enumerate(["out", "also", "on", "back", FEEDBACK, "start", TIMER])
+}
 
 
 class Bouncer(Actor):
@@ -156,6 +158,25 @@ def test_a_source_does_not_run_ahead_of_a_slow_receiver() -> None:
         left_ns, started_ns = crossed[:, 9], crossed[:, 11]
         # Message n leaves only when message n - 3 is being served.
         assert (left_ns[3:] >= started_ns[:-3]).all()
+
+
+def test_an_actor_that_waits_for_room_serves_nothing() -> None:
+    """Also where a message came from its own process just as it began with the one before."""
+    specs = {
+        "source": ActorSpec(actor=Sender, arguments={"count": 100, "ports": ("out", "also")}),
+        "worker": ActorSpec(actor=Worker, arguments={"port": "on"}),
+        "recorder": ActorSpec(actor=Recorder),
+    }
+    wiring = {
+        "source": {"out": ("worker",), "also": ("worker",)},
+        "worker": {"on": ("recorder",)},
+        "recorder": {},
+    }
+    _, _, rows = run_live(specs, wiring, {"source": 0, "worker": 0, "recorder": 1}, room=1)
+    sent_ns, left_ns = rows[rows[:, 0] == 1, 8:10].T
+    started_ns = rows[rows[:, 1] == 1, 11]
+    waits = (sent_ns <= started_ns[:, None]) & (started_ns[:, None] < left_ns)
+    assert not waits.any()
 
 
 def test_no_timer_fires_before_its_time() -> None:

@@ -14,12 +14,14 @@ import pyarrow.parquet as pq
 
 from actors.hosting.inline import InlineHost
 from actors.protocol import ActorSpec, Host, Progress, Wiring
+from actors.results import ResultEpochs
 from netsim.cost import CostProfile
 from netsim.faults import Fault, Faults
 from netsim.faulty_kernel import FaultyKernel, Transport
 from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
 from netsim.outcome import Outcome
+from netsim.recovering_kernel import STORAGE_BPS, Guarantee, RecoveringFaultyKernel
 from netsim.trace import Trace, trace_names
 
 MESSAGE_NS = 10
@@ -71,28 +73,41 @@ def simulate(
     profile: CostProfile = PROFILE,
     faults: Sequence[Fault] | None = None,
     transport: Transport = "reliable",
+    guarantee: Guarantee | None = None,
     collect: Callable[[list[Any]], None] = lambda emitted: None,
     **more: Any,
 ) -> Simulated:
     """Run *specs*, each on a site of its own and 1 µs apart unless said otherwise.
 
-    With *faults*, even with none, the kernel is the one that has them. What is emitted goes to
-    *collect* too; *more* is the kernel's. Raise :exc:`TooLongError` past *until_ns*.
+    With *faults*, even with none, the kernel is the one that has them; with a *guarantee* too, it
+    recovers from crashes, with a snapshot every 2 µs. What is emitted goes to *collect* too; *more*
+    is the kernel's. Raise :exc:`TooLongError` past *until_ns*.
     """
     placement = placement or {name: name for name in specs}
     network = network or full_mesh(dict.fromkeys(placement.values()), link(1_000))
     host = host or InlineHost(specs, wiring, seed, serialise=True)
     emitted: list[Any] = []
-    system: Callable[..., Kernel] = Kernel
-    if faults is not None:
-        fed = {name for ports in wiring.values() for to in ports.values() for name in to}
-        sources = [name for name in specs if name not in fed]
-        rows = Faults(faults, placement=placement, sources=sources, seed=seed)
-        system = partial(FaultyKernel, faults=rows, transport=transport)
 
     def take(results: list[Any]) -> None:
         emitted.extend(results)
         collect(results)
+
+    system: Callable[..., Kernel] = partial(Kernel, collect=take)
+    if faults is not None:
+        fed = {name for ports in wiring.values() for to in ports.values() for name in to}
+        sources = [name for name in specs if name not in fed]
+        rows = Faults(faults, placement=placement, sources=sources, seed=seed)
+        faulty: dict[str, Any] = {"faults": rows, "transport": transport}
+        system = partial(FaultyKernel, collect=take, **faulty)
+        if guarantee is not None:
+            system = partial(
+                RecoveringFaultyKernel,
+                guarantee=guarantee,
+                interval_ns=2_000,
+                storage_bps=STORAGE_BPS,
+                results=ResultEpochs(take, at_once=guarantee != "exactly_once"),
+                **faulty,
+            )
 
     def limit(at: Progress) -> None:
         if until_ns is not None and at.now_ns > until_ns:
@@ -107,7 +122,6 @@ def simulate(
             host=host,
             seed=seed,
             trace=trace,
-            collect=take,
             inbox_messages=inbox_messages,
             **more,
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -157,6 +158,39 @@ def test_the_next_crash_begins_at_a_time_or_later() -> None:
     assert crashes.crash(101) == (300, 310)
     assert crashes.crash(301) == (1_100, 1_150)
     assert actor(ActorFault(kind="crash", from_ns=1, to_ns=2)).crash(2) is None
+
+
+def test_an_actor_is_down_until_all_crashes_that_meet_are_over() -> None:
+    crashes = actor(
+        ActorFault(kind="crash", from_ns=100, to_ns=200),
+        ActorFault(kind="crash", from_ns=150, to_ns=300),
+        ActorFault(kind="crash", from_ns=100, to_ns=120),
+        ActorFault(kind="crash", from_ns=301, to_ns=310),
+    )
+    assert crashes.crash(0) == (100, 300)
+    assert crashes.crash(300) == (301, 310)
+
+
+def test_faults_after_which_nothing_goes_on_are_refused_where_they_never_end_together() -> None:
+    """Each of them does, but one begins before the other is over, again and again."""
+    spans: tuple[dict[str, Any], ...] = (
+        {"to_ns": 6, "every_ns": 10},
+        {"from_ns": 5, "to_ns": 11, "every_ns": 10},
+    )
+    ask: dict[ActorKind, Callable[[ActorFaults], object]] = {
+        "pause": lambda of_actor: of_actor.done_ns(0, 1),
+        "stall": lambda of_actor: of_actor.stalled_until(3),
+        "crash": lambda of_actor: of_actor.crash(0),
+    }
+    for kind, asked in ask.items():
+        of_source = faults(*(ActorFault(kind=kind, **span) for span in spans)).on_actor("source")
+        assert of_source is not None
+        with pytest.raises(NetworkError, match=f"kind {kind} follow on each other for ever"):
+            asked(of_source)
+    link = faults(*(LinkFault(kind="partition", **span) for span in spans)).on_link("s", "j0")
+    assert link is not None
+    with pytest.raises(NetworkError, match="kind partition follow on each other for ever"):
+        link.at(0)
 
 
 def test_a_clock_is_ahead_by_all_its_skews() -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.protocol import Actor, ActorSpec, Context, Message
+from actors.protocol import FEEDBACK, TIMER, Actor, ActorSpec, Context, Message
 from netsim import faulty_kernel
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
@@ -162,6 +162,35 @@ def test_without_a_transport_messages_are_lost_and_doubled_and_all_are_accounted
     # Nothing is stuck: room that a lost message had is free again.
     assert outcome.in_flight == 0
     assert arrived == outcome.messages - outcome.lost + outcome.doubled
+
+
+def test_an_answer_that_comes_twice_takes_no_room(path: Path) -> None:
+    """As none takes any, and none gives any back: the room of its receiver would be used up."""
+    specs = {
+        "a": spec(Sender, count=40, ports=("out", "ask")),
+        "b": spec(Worker, port=FEEDBACK),
+        "c": spec(Recorder),
+    }
+    wiring = {"a": {"out": ("c",), "ask": ("b",)}, "b": {FEEDBACK: ("c",)}, "c": {}}
+    row = LinkFault(kind="duplicate", rate=0.5, sender="b")
+    run = simulate(specs, wiring, path=path, faults=[row], transport="none", inbox_messages=2)
+    assert run.outcome.in_flight == 0
+    assert [number for sender, number, *_ in run.emitted if sender == "a"] == list(range(40))
+    assert len(run.emitted) == 40 + 40 + run.outcome.doubled
+    assert run.outcome.injected is not None
+    assert run.outcome.doubled == run.outcome.injected.counts["duplicate"] > 10
+
+
+@pytest.mark.parametrize("kind", ["loss", "duplicate"])
+def test_a_marker_of_a_snapshot_is_no_message_that_is_lost_or_doubled(
+    path: Path, kind: LinkKind
+) -> None:
+    run = relay(path, [LinkFault(kind=kind, rate=0.3)], transport="none", guarantee="exactly_once")
+    outcome = run.outcome
+    assert outcome.in_flight == 0
+    arrived = {channel: len(numbers) for channel, numbers in channels(run.trace).items()}
+    assert {channel: due for channel, due in outcome.due.items() if due} == arrived
+    assert sum(arrived.values()) == outcome.messages - outcome.lost + outcome.doubled
 
 
 def test_loss_costs_what_is_sent_again_and_every_frame_an_acknowledgement(path: Path) -> None:
@@ -312,6 +341,41 @@ def test_without_a_transport_an_actor_that_fails_on_what_comes_is_named(path: Pa
     assert run.outcome.injected is not None
     assert "parcel" in run.outcome.injected.failed["b"]
     assert simulate(specs, wiring, path=path, faults=[row]).emitted == list(range(50))
+
+
+class Timed(Actor):
+    """Passes parcels on, and emits of each whether it is known when a timer set for it fires."""
+
+    state = ("known",)
+
+    def __init__(self) -> None:
+        self.known: set[int] = set()
+
+    def receive(self, message: Message, context: Context) -> None:
+        if message.port.startswith(TIMER):
+            context.emit(int(message.port.removeprefix(TIMER)) in self.known)
+        else:
+            self.known.add(message.payload.number)
+            context.send("on", message.payload)
+            context.set_timer(context.now, str(message.payload.number))
+
+
+def test_an_actor_that_starts_anew_gets_no_timer_from_before_its_crash(path: Path) -> None:
+    """Nor one that waited with the actor for room at a receiver."""
+    specs = {
+        "a": spec(Sender, count=8),
+        "b": spec(Timed),
+        "c": spec(Worker, comparisons=10_000),
+    }
+    wiring = {"a": {"out": ("b",)}, "b": {"on": ("c",)}, "c": {}}
+    row = ActorFault(kind="crash", actor="b", from_ns=5_000, to_ns=6_000)
+    run = simulate(
+        specs, wiring, path=path, faults=[row], guarantee="none", inbox_messages=1
+    )  # fmt: skip
+    assert run.outcome.recovered is not None
+    assert run.outcome.recovered.crashes == run.outcome.recovered.restarts == 1
+    assert len(run.emitted) > 3
+    assert all(run.emitted)
 
 
 class _LetsDuplicatesThrough(Receiving[Letter]):

@@ -210,7 +210,6 @@ class LiveShard:
             self._turns.append(seat)
 
     def _serve(self, seat: Seat) -> None:
-        seat.in_turn = False
         parcel = seat.inbox.popleft()
         started_ns = self._clock.now()
         if parcel.sender != seat.name and parcel.port != FEEDBACK:
@@ -234,6 +233,7 @@ class LiveShard:
         seat.delayed_timers += reply.timers
         self._set_timers(seat)
         self._record(parcel, started_ns, done_ns)
+        seat.in_turn = False  # not before: what it sent may have to wait
         self._queue_turn(seat)
         self._endings.end_if_done(seat.name)
 

@@ -399,6 +399,25 @@ def test_source_columns_named_like_ours_make_way(spark: Any, tmp_path: Path) -> 
     assert batch.fields["v"].tolist() == [20, 10]
 
 
+@pytest.mark.parametrize(
+    "name", ["{value}", "a`b", "a'b", 'a"b', "a\\b", "a.b", "$a b", "count(*)"]
+)
+def test_a_column_may_have_any_name(name: str, spark: Any, tmp_path: Path) -> None:
+    file = write_parquet(tmp_path / "raw.parquet", {"ts": [1, 2, 3], name: ["3", "y", "4"]})
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=[name])
+    assert [row[name] for row in tuples(stream).to_pylist()] == [3, 4]
+    assert rejects(stream) == {2: f"{name}: not a number 'y'"}
+
+
+def test_columns_named_like_those_of_rejected_rows_make_way(spark: Any, tmp_path: Path) -> None:
+    columns = ["ts", "reason", "raw_reason"]
+    file = write_csv(tmp_path / "raw.csv", columns, [[1, "a", "b"], [2, "a", "b"], ["x", "c", "d"]])
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], time="ts")
+    (rejected,) = pq.read_table(stream.path.parent / "rejected").to_pylist()
+    assert rejected["reason"].startswith("ts: ")
+    assert (rejected["raw_reason_"], rejected["raw_reason"]) == ("c", "d")
+
+
 def test_join_fields_of_other_types_become_numbers(spark: Any, tmp_path: Path) -> None:
     file = write_parquet(
         tmp_path / "raw.parquet",

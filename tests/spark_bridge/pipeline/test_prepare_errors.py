@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import joinsim as js
-from joins.errors import DataError
+from joins.errors import DataError, OutputError
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.source import RawSource
+from spark_bridge.query_runs import process_id
 from tests.spark_bridge.helpers import prepare_one, write_csv, write_parquet
 
 
@@ -219,6 +221,23 @@ def test_an_output_that_cannot_be_written_is_named(spark: Any, tmp_path: Path) -
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(DataError, match=r"file/out cannot be written to .*another output folder"):
         prepare_one(tmp_path / "file" / "out", spark, paths=[good(tmp_path)])
+
+
+def test_a_full_disk_is_named_with_the_remedy(spark: Any, tmp_path: Path) -> None:
+    """As a limit on the size of files has it, of Spark's process."""
+    numbers = np.random.default_rng(1).integers(0, 2**60, (2, 50_000))
+    file = write_parquet(tmp_path / "raw.parquet", {"ts": numbers[0], "v": numbers[1]})
+    out, pid = tmp_path / "out", process_id(spark)
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+    try:
+        with pytest.raises(OutputError) as raised:
+            prepare_one(out, spark, paths=[file], fields=["v"], segment_rows=100_000)
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+    assert str(raised.value).startswith(f"cannot write to {out}, or to Spark's own files in ")
+    assert "File too large; raise the limit" in str(raised.value)
+    assert not (out / "R").exists()
+    assert prepare_one(out, spark, paths=[file], fields=["v"]).rows == 50_000
 
 
 def test_files_of_one_stream_must_agree(tmp_path: Path) -> None:
