@@ -144,12 +144,12 @@ class Window:
     def reach(self, at: np.ndarray) -> np.ndarray:
         """Return the greatest event time from which *at*, event times too, is still seen.
 
-        At the most it is the greatest int64 but one, so that there is a number after it.
+        No event time is after the greatest int64.
         """
         ahead: int | np.ndarray = self.length
         if self.semantics == "sliding":
             ahead = self.length - 1 - at % self.slide
-        return np.minimum(at, GREATEST - 1 - ahead) + ahead
+        return np.minimum(at, GREATEST - ahead) + ahead
 
     def seen(
         self, times: np.ndarray, first: int, at: np.ndarray, preceding: np.ndarray
