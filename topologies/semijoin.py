@@ -32,6 +32,7 @@ from typing import Annotated, Any, Literal
 
 import networkx as nx
 from annotated_types import Interval
+from pydantic import StringConstraints
 from pydantic.dataclasses import dataclass
 
 from actors.feed import StreamData
@@ -69,7 +70,7 @@ from topologies.topology import STRICT, Approximation, Job, Topology, TopologyEr
 
 Intervals = Annotated[int, Interval(ge=1, le=1_000_000)]
 BytesPerSecond = Annotated[int, Interval(ge=1, le=10**12)]
-PlanText = Annotated[str, "a plan"]
+PlanText = Annotated[str, StringConstraints(strip_whitespace=True), "a plan"]
 """What `topologies.semijoins.plans` reads, or the name of a search."""
 
 

@@ -186,6 +186,13 @@ def test_what_cannot_be_joined_is_refused_by_name() -> None:
         SemijoinParameters(tau=0)
 
 
+def test_white_space_around_a_plan_means_nothing() -> None:
+    """Nor in a rehearsal, whose window counts tuples, which no tree does."""
+    tree = SemijoinParameters(plan="\n(A, B SP-S/SP-D)\n")
+    assert TOPOLOGY.in_miniature(tree).plan is None
+    assert SemijoinParameters(plan=" greedy ") == SemijoinParameters(plan="greedy")
+
+
 def test_the_last_size_that_tuples_get_counts() -> None:
     job = TOPOLOGY.sketch(parse_query(THREE_WAY))
     once = with_tuple_bytes(job, {"A": 100, "B": 80})
