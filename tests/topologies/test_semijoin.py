@@ -177,6 +177,7 @@ def test_what_cannot_be_joined_is_refused_by_name() -> None:
     )
     assert "BLOOM-D" in refused(chain, algorithm=OneWayJoin.BLOOM_D)
     assert "'D'" in refused(chain, plan="A: D SP-S")
+    assert "did you mean 'greedy-tree'? searches are greedy" in refused(chain, plan="greedy_tree")
     assert "shares no predicate" in refused(
         chain, plan="A: C SP-D, B SP-D; B: A SP-D, C SP-D; C: B SP-D, A SP-D"
     )
