@@ -43,14 +43,14 @@ def read_extent(text: str) -> tuple[str, int]:
 
     Raise :exc:`ExtentError` for a name without a value, and for what is neither.
     """
-    if _NUMBER.fullmatch(text):
-        return "count", int(text)
     if _NAME.fullmatch(text):
         raise ExtentError(
             f"{text!r} has no value: bind it to a number of tuples or a time, as in "
             f"bind={{{text!r}: 1000}} or --set bind.{text}=1000"
         )
     try:
+        if _NUMBER.fullmatch(text):
+            return "count", int(text)  # Python reads no number of thousands of digits
         if len(text) > QUANTITY_MAX:
             raise ValueError
         return "time", _nanoseconds(text)
