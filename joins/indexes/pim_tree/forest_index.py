@@ -45,7 +45,7 @@ from joins.indexes.pim_tree.immutable_tree import (
 )
 from joins.indexes.pim_tree.mutable_tree import (
     NOT_FOUND,
-    Found,
+    FoundLeaf,
     clear_tree,
     fetch_node,
     find_leaf,
@@ -243,7 +243,7 @@ def probe_tree(
     run: int,
     slot: int,
     subindex: int,
-    found: Found,
+    found: FoundLeaf,
     sought: Sought,
     output: MatchBuffer,
     counters: np.ndarray,
