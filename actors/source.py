@@ -246,7 +246,7 @@ class Probes:
         The tuples; they are stored too.
     start, stop
         int64, positions in the probed stream that each tuple sees, *stop* exclusive; out of order
-        the event times that it pairs with.
+        the first and the last event time that it pairs with.
     born_ns
         int64, when each tuple came into being, virtual nanoseconds.
     """

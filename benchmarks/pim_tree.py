@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.b_plus_tree_join import band_of, checked_seconds, make_keys
 from benchmarks.measure import Result, command_line, report
-from joins.indexes.pim_tree.b_chain import Chain
+from joins.indexes.pim_tree.b_chain import TreeChain
 from joins.indexes.pim_tree.pim_tree import THREADS_MERGE_RATIO, PimTree
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.b_plus_join import BPlusTreeJoin
@@ -96,8 +96,8 @@ def contenders() -> dict[str, Contender]:
 
     return {
         "B+-tree": (BPlusTreeJoin(), _BATCH),
-        "B-chain, length 2": (ForestJoin(Chain(sides=2, immutable=False)), _BATCH),
-        "IB-chain, length 2": (ForestJoin(Chain(sides=2)), _BATCH),
+        "B-chain, length 2": (ForestJoin(TreeChain(sides=2, immutable=False)), _BATCH),
+        "IB-chain, length 2": (ForestJoin(TreeChain(sides=2)), _BATCH),
         "IM-Tree": (ForestJoin(PimTree(sides=2, insertion_depth=0)), _BATCH),
         "PIM-Tree": (ForestJoin(PimTree(sides=2)), _BATCH),
         "sorted runs, batch 1,024": (SortedRunsJoin(), 1024),

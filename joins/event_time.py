@@ -46,12 +46,12 @@ class EventTimeBounds(Stateful):
         self._latest: int | None = None
 
     def advance(self, arrivals: Arrivals) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return the event times that *arrivals* pair with: the first, and past the last."""
+        """Return the event times that *arrivals* pair with: the first and the last; int64."""
         times = [int(part.ts.max()) for part in arrivals.parts if len(part)]
         if times:
             self._latest = max(times if self._latest is None else [*times, self._latest])
         return [
-            (self._windows[1 - stream].bound(part.ts), self._windows[stream].reach(part.ts) + 1)
+            (self._windows[1 - stream].bound(part.ts), self._windows[stream].reach(part.ts))
             for stream, part in enumerate(arrivals.parts)
         ]
 
@@ -139,7 +139,7 @@ def select_pairs(
     stored = 1 - stream
     row, ids, ts, fresh = candidates
     own_ts = probes.ts[row]
-    within = (ts >= bounds[0][row]) & (ts < bounds[1][row])
+    within = (ts >= bounds[0][row]) & (ts <= bounds[1][row])
     tied = ts == own_ts
     if precise:
         within &= ~tied

@@ -80,7 +80,7 @@ class IntervalJoin(Stateful):
         return np.array(codes, np.int64).reshape(len(stored), len(batch))
 
 
-def join_keys(query: JoinQuery, schemas: Sequence[Schema], stream: int, batch: Batch) -> Batch:
+def with_key(query: JoinQuery, schemas: Sequence[Schema], stream: int, batch: Batch) -> Batch:
     """Return *batch* with its key filled in, without tuples whose key is NaN: those match none.
 
     The key is the code of the field in the query's first equality, which equals the other stream's

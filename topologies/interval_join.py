@@ -34,7 +34,7 @@ from actors.interval_join.replica import Order, Replica
 from actors.interval_join.shared_memory import SharedMemory, SharedMemoryEmitter, Thread
 from actors.protocol import FEEDBACK
 from actors.stream_source import StreamSource
-from joins.interval_join import join_keys
+from joins.interval_join import with_key
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, P, Pes, Topology
 from topologies.window_join import Fanout, SplitJoin, add_gate, connect_by_trees
@@ -242,7 +242,7 @@ def loads_by_key(job: Job, distribution: ByKey, replicas: Sequence[str]) -> dict
         if not file.tuples:
             continue
         first = next(file.batches())
-        homes = distribution.groups(join_keys(job.query, job.schemas, stream, first))
+        homes = distribution.groups(with_key(job.query, job.schemas, stream, first))
         share = np.bincount(homes, minlength=len(replicas)) / len(first)
         tuples += file.tuples * share
     return _over_mean(dict(zip(replicas, tuples.tolist(), strict=True)))

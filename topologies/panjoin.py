@@ -39,6 +39,9 @@ _SUBWINDOWS_PER_WINDOW = 16
 """As in the paper's experiments: one on each of 16 workers."""
 _TIMED_SUBWINDOW = 65_536
 """Most tuples of a subwindow in a window of time, whose number of tuples is not fixed."""
+_LARGEST = 1 << 24
+"""Most tuples of a subwindow that is not set: it takes its memory when it begins, and a window may
+be longer than any stream."""
 _TUPLES_PER_PARTITION = 128
 """As in most of the paper's experiments: N_Sub = 8M and P = 64K."""
 _BATCH = 1_024
@@ -59,7 +62,7 @@ class PanJoinParameters:
         Of the subwindows; ``auto`` chooses for each by batch size, selectivity and drift of values.
     subwindow
         N_Sub, the most tuples of one; None takes a slide, or a sixteenth of the window if that is
-        longer.
+        longer, up to 2^24.
     partitions
         P, partitions of a subwindow; None makes them 128 tuples wide.
     sigma
@@ -246,7 +249,7 @@ def _extent(window: Window, subwindow: int | None) -> tuple[int, int | None]:
     part = max(window.slide, -(-window.length // _SUBWINDOWS_PER_WINDOW))
     if window.kind == "time":
         return _TIMED_SUBWINDOW, part
-    return min(part, CAPACITY_MOST), None
+    return min(part, _LARGEST), None
 
 
 def _batch_count(p: PanJoinParameters, capacity: int) -> int:

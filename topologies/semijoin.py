@@ -26,12 +26,14 @@ their streams, and it changes the plan where another one has become better.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Annotated, Any, Literal
 
 import networkx as nx
 from annotated_types import Interval
+from pydantic import StringConstraints
 from pydantic.dataclasses import dataclass
 
 from actors.feed import StreamData
@@ -42,6 +44,7 @@ from actors.semijoins.one_way import Execution
 from actors.semijoins.site import Site
 from actors.semijoins.site_source import SiteSource
 from joins.batch import Batch
+from joins.errors import suggest
 from joins.queries.query import JoinQuery
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from joins.semijoins.value_sample import TupleSample, ValueSample
@@ -69,7 +72,7 @@ from topologies.topology import STRICT, Approximation, Job, Topology, TopologyEr
 
 Intervals = Annotated[int, Interval(ge=1, le=1_000_000)]
 BytesPerSecond = Annotated[int, Interval(ge=1, le=10**12)]
-PlanText = Annotated[str, "a plan"]
+PlanText = Annotated[str, StringConstraints(strip_whitespace=True), "a plan"]
 """What `topologies.semijoins.plans` reads, or the name of a search."""
 
 
@@ -350,6 +353,11 @@ def plan_of(query: JoinQuery, parameters: SemijoinParameters) -> JoinPlan:
     joins = join_graph(query)
     if parameters.plan is None or parameters.plan in SEARCHES:  # not yet searched for
         return uniform_plan(query.streams, joins, OneWayJoin(parameters.algorithm))
+    if re.fullmatch(r"[\w-]+", parameters.plan):
+        raise TopologyError(
+            f"plan = {parameters.plan!r}: {suggest(parameters.plan, SEARCHES, 'searches are')}; or "
+            "write a plan, as in A: B SP-D, C SM-S1; B: ..."
+        )
     plan = parse_plan(parameters.plan, query.streams)
     plan.check(joins)
     return plan

@@ -33,7 +33,10 @@ STRICT = ConfigDict(extra="forbid")
 SinkPlace = Literal["partitioned", "single"]
 """Where results go: they stay at the PEs that find them, or all meet in one sink."""
 
-Pes = Annotated[int, Interval(ge=1, le=10_000), NUMBER]
+PES_MOST = 10_000
+"""PEs that a run may have."""
+
+Pes = Annotated[int, Interval(ge=1, le=PES_MOST), NUMBER]
 """For parameters: a number of PEs, or of machines; in a rehearsal there are few."""
 _FEW_PES = 4
 

@@ -26,7 +26,7 @@ from joins.indexes.index import Index
 from joins.queries.query import JoinQuery
 from topologies.actor_graph import ActorGraph
 from topologies.own_class import OR_OWN_INDEX
-from topologies.topology import STRICT, Job, P, Pes, Topology, TopologyError
+from topologies.topology import PES_MOST, STRICT, Job, P, Pes, Topology, TopologyError
 
 Fanout = Annotated[int, Interval(ge=2, le=1000)]
 """For parameters: most branches of a node in the trees around PEs (`connect_by_trees`)."""
@@ -423,10 +423,18 @@ class JoinMatrix(WindowJoin[JoinMatrixParameters]):
     parameters_type = JoinMatrixParameters
 
     def lay_out(self, job: Job, parameters: JoinMatrixParameters) -> Layout:
-        """Return the grid."""
+        """Return the grid.
+
+        Raise :exc:`TopologyError` when it has more PEs than a run may have.
+        """
         p = parameters
         grid = Grid(rows=p.grid_rows, columns=p.grid_columns, self_join=job.query.is_self_join)
         pes = p.grid_rows * p.grid_columns
+        if pes > PES_MOST:
+            raise TopologyError(
+                f"grid_rows = {p.grid_rows} and grid_columns = {p.grid_columns}: a grid of {pes:,} "
+                f"PEs; it may have {PES_MOST:,} at the most"
+            )
         return Layout(routing=grid, joiners={"joiner": pes}, index=p.index, nodes=p.nodes)
 
 

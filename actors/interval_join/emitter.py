@@ -20,7 +20,7 @@ from actors.stream_source import END, Rows, RowsPayload, ScaleGate, SourceShare,
 from joins.batch import Batch, Schema
 from joins.event_time import NO_WATERMARK
 from joins.hashing import partition
-from joins.interval_join import join_keys
+from joins.interval_join import with_key
 from joins.queries.query import JoinQuery
 from joins.state import storable
 from joins.work import Work
@@ -373,7 +373,7 @@ class Emitter(Actor):
 
 def keyed(query: JoinQuery, schemas: tuple[Schema, ...], stream: int, data: Rows) -> Rows:
     """Return tuples of *stream* with their keys, without those that can have no partner."""
-    batch = join_keys(query, schemas, stream, data.batch)
+    batch = with_key(query, schemas, stream, data.batch)
     if len(batch) < len(data):
         data = data.take(np.flatnonzero(np.isin(data.batch.id, batch.id)))
     return Rows(batch, data.born_ns, data.seq)

@@ -16,7 +16,7 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -183,7 +183,11 @@ class Band:
     def __post_init__(self) -> None:
         if self.symbol not in ("<", "<="):
             raise ValueError("a band is written with < or <=")
-        if Decimal(self.width) == 0 and self.symbol == "<":
+        try:
+            width = Decimal(self.width)
+        except InvalidOperation:
+            raise ValueError(f"{self.width} is no width: its exponent is too long") from None
+        if width == 0 and self.symbol == "<":
             raise ValueError("no two values are closer than 0; write a width above it")
         if math.isinf(float(self.width)):
             raise ValueError(f"{self.width} is too large; a width is at most 1.79e308")

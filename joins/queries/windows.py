@@ -43,14 +43,14 @@ def read_extent(text: str) -> tuple[str, int]:
 
     Raise :exc:`ExtentError` for a name without a value, and for what is neither.
     """
-    if _NUMBER.fullmatch(text):
-        return "count", int(text)
     if _NAME.fullmatch(text):
         raise ExtentError(
             f"{text!r} has no value: bind it to a number of tuples or a time, as in "
             f"bind={{{text!r}: 1000}} or --set bind.{text}=1000"
         )
     try:
+        if _NUMBER.fullmatch(text):
+            return "count", int(text)  # Python reads no number of thousands of digits
         if len(text) > QUANTITY_MAX:
             raise ValueError
         return "time", _nanoseconds(text)
@@ -144,12 +144,12 @@ class Window:
     def reach(self, at: np.ndarray) -> np.ndarray:
         """Return the greatest event time from which *at*, event times too, is still seen.
 
-        At the most it is the greatest int64 but one, so that there is a number after it.
+        No event time is after the greatest int64.
         """
         ahead: int | np.ndarray = self.length
         if self.semantics == "sliding":
             ahead = self.length - 1 - at % self.slide
-        return np.minimum(at, GREATEST - 1 - ahead) + ahead
+        return np.minimum(at, GREATEST - ahead) + ahead
 
     def seen(
         self, times: np.ndarray, first: int, at: np.ndarray, preceding: np.ndarray

@@ -47,7 +47,7 @@ from joins.indexes.pim_tree.immutable_tree import (
     place_from,
 )
 from joins.indexes.pim_tree.mutable_tree import (
-    Found,
+    FoundLeaf,
     claim_node,
     fetch_node,
     insert_into_subindex,
@@ -81,7 +81,7 @@ class ForestJoin(RowsJoin):
     Parameters
     ----------
     index
-        `PimTree` or `Chain`, with two sides; with one for a self join.
+        `PimTree` or `TreeChain`, with two sides; with one for a self join.
     lookup_rows
         Tuples that are looked up together; 1 looks them up one after the other.
     """
@@ -193,9 +193,9 @@ def read_leaf(forest: Forest, tree: int) -> int:
 
 
 @inlined
-def found_leaf(places: np.ndarray, column: int) -> Found:
+def found_leaf(places: np.ndarray, column: int) -> FoundLeaf:
     """Return the leaf that was looked up and put into *column* and the next."""
-    return Found(places[column], places[column + 1])
+    return FoundLeaf(places[column], places[column + 1])
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
-from joins.indexes.pim_tree.b_chain import Chain
+from joins.indexes.pim_tree.b_chain import TreeChain
 from joins.indexes.pim_tree.pim_tree import (
     INSERTION_DEPTH,
     MERGE_RATIO,
@@ -160,7 +160,7 @@ def _shared_forest(making: Making, sides: int) -> SharedIndex:
 
 def _chain(making: Making, sides: int) -> WindowJoin:
     immutable = making.index == "ib_chain"
-    chain = Chain(sides=sides, length=making.chain_length, immutable=immutable)
+    chain = TreeChain(sides=sides, length=making.chain_length, immutable=immutable)
     return ForestJoin(chain, lookup_rows=making.lookup_rows)
 
 

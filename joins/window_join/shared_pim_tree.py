@@ -20,7 +20,7 @@ from joins.indexes.pim_tree.forest import (
     tree_slot,
 )
 from joins.indexes.pim_tree.forest_index import build_next, probe_run, probe_tree
-from joins.indexes.pim_tree.mutable_tree import NOT_FOUND, Found, insert_locked, route
+from joins.indexes.pim_tree.mutable_tree import NOT_FOUND, FoundLeaf, insert_locked, route
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import fetch_add, load, lock, store, try_lock, unlock
@@ -363,7 +363,7 @@ def _index_tuple(
     batch: SharedBatch,
     side: int,
     subindex: int,
-    found: Found,
+    found: FoundLeaf,
     position: int,
     counters: np.ndarray,
 ) -> None:

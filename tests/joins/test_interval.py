@@ -15,7 +15,7 @@ from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.indexes.interval_buffer import IntervalBuffer, first_from
 from joins.indexes.key_groups import group_by_key
-from joins.interval_join import IntervalJoin, join_keys
+from joins.interval_join import IntervalJoin, with_key
 from joins.machine.lanes import LOOKAHEAD
 from joins.matches import Matches
 from joins.oracle.expected import expected
@@ -175,7 +175,7 @@ def test_state_buffers_find_every_pair_once_in_any_order_of_arrival(
     queues = []
     for stream, batch in enumerate(case.batches):
         order = np.array(data.draw(st.permutations(range(len(batch)))), np.int64)
-        queues.append(join_keys(case.query, SCHEMAS, stream, batch.take(order)))
+        queues.append(with_key(case.query, SCHEMAS, stream, batch.take(order)))
     found = []
     while any(len(queue) for queue in queues):
         stream = data.draw(st.sampled_from([s for s in (0, 1) if len(queues[s])]))
@@ -265,7 +265,7 @@ def test_a_hundred_thousand_tuples_a_stream_have_the_known_number_of_pairs() -> 
     most_bytes = 0
     for chunk in arrivals:
         for stream, part in enumerate(chunk.parts):
-            batch = join_keys(query, schemas, stream, part)
+            batch = with_key(query, schemas, stream, part)
             watermark = int(part.ts[0])
             every = np.ones(len(batch), np.bool_)
             joined = join.join(stream, batch, every, watermark=watermark, low_watermark=watermark)

@@ -102,6 +102,7 @@ def test_by_default_a_subwindow_is_a_slide_or_a_sixteenth_of_the_window() -> Non
     for window, capacity, stretch_ns in (
         ("SLIDE INTERVAL '10' ON '40'", 10, None),
         ("SLIDE INTERVAL '1' ON '160'", 10, None),
+        ("SLIDE INTERVAL '1' ON '1000000000000'", 1 << 24, None),
         ("SLIDE INTERVAL '1 ns' ON '160 ns'", 65_536, 10),
     ):
         manager = build(window).specs["manager"].arguments

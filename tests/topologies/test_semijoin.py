@@ -177,6 +177,7 @@ def test_what_cannot_be_joined_is_refused_by_name() -> None:
     )
     assert "BLOOM-D" in refused(chain, algorithm=OneWayJoin.BLOOM_D)
     assert "'D'" in refused(chain, plan="A: D SP-S")
+    assert "did you mean 'greedy-tree'? searches are greedy" in refused(chain, plan="greedy_tree")
     assert "shares no predicate" in refused(
         chain, plan="A: C SP-D, B SP-D; B: A SP-D, C SP-D; C: B SP-D, A SP-D"
     )
@@ -184,6 +185,13 @@ def test_what_cannot_be_joined_is_refused_by_name() -> None:
     assert "takes 32 bytes" in refused(chain, tuple_bytes={"A": 31})
     with pytest.raises(ValidationError, match="tau"):
         SemijoinParameters(tau=0)
+
+
+def test_white_space_around_a_plan_means_nothing() -> None:
+    """Nor in a rehearsal, whose window counts tuples, which no tree does."""
+    tree = SemijoinParameters(plan="\n(A, B SP-S/SP-D)\n")
+    assert TOPOLOGY.in_miniature(tree).plan is None
+    assert SemijoinParameters(plan=" greedy ") == SemijoinParameters(plan="greedy")
 
 
 def test_the_last_size_that_tuples_get_counts() -> None:

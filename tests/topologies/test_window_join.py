@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from joins.queries.parser import parse_query
 from topologies import TOPOLOGIES, TopologyError
-from topologies.window_join import SplitJoin, SplitJoinParameters
+from topologies.window_join import (
+    JoinMatrix,
+    JoinMatrixParameters,
+    SplitJoin,
+    SplitJoinParameters,
+)
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1' ON '2')"
 
@@ -42,6 +47,12 @@ def test_a_hash_join_without_an_equality_is_refused() -> None:
     query = parse_query(f"SELECT * FROM R, S WHERE R.a < S.b AND ABS(R.c - S.c) < 2 {WINDOW}")
     with pytest.raises(TopologyError, match=r"predicate with =.*R\.a < S\.b, ABS\(R\.c - S\.c\)"):
         topology.build(topology.sketch(query), topology.parameters_type())
+
+
+def test_a_grid_of_more_pes_than_a_run_may_have_is_refused() -> None:
+    topology = JoinMatrix()
+    with pytest.raises(TopologyError, match="a grid of 10,100 PEs; it may have 10,000 at the most"):
+        topology.build(topology.example(), JoinMatrixParameters(grid_rows=100, grid_columns=101))
 
 
 @pytest.mark.parametrize(

@@ -434,7 +434,7 @@ def kept_samples(samples: Sequence[Batch], kept: Sequence[TupleSample]) -> list[
 
 
 def _stream(schema: Schema, sample: Batch, window: Window) -> JoinStream:
-    span_s = max(int(sample.ts[-1] - sample.ts[0]), 1) / NS_PER_S
+    span_s = max(int(sample.ts[-1]) - int(sample.ts[0]), 1) / NS_PER_S
     rate_tps = (len(sample) - 1) / span_s
     # A window that slides by W_s is on average half a slide shorter than its length.
     mean = window.length - (window.slide / 2 if window.semantics == "sliding" else 0)

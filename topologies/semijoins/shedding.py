@@ -115,7 +115,8 @@ class Budget:
     def _sample_frequent(self) -> ValueSample:
         """Return which of the frequent values are kept: each that there is room for, in turn."""
         frequent = self._frequent()
-        squared = (self._shared.results**2).sum() - (frequent.results**2).sum()
+        others = ~np.isin(self._shared.values, frequent.values)
+        squared = (self._shared.results[others] ** 2).sum()
         chosen = np.zeros(len(frequent.values), bool)
 
         def sample() -> ValueSample:

@@ -363,7 +363,7 @@ class OutOfOrderSubwindow(Subwindow):
         return self._buffer.insert(columns, places)
 
     def find_candidates(
-        self, ranges: Ranges, start: np.ndarray, stop: np.ndarray, threads: int
+        self, ranges: Ranges, first: np.ndarray, last: np.ndarray, threads: int
     ) -> tuple[list[Candidates], Work]:
         """Return what satisfies the predicates where a probe's range of event time reaches.
 
@@ -371,17 +371,17 @@ class OutOfOrderSubwindow(Subwindow):
         ----------
         ranges
             The positions that they see are not looked at.
-        start, stop
-            int64, the event times each can pair with, *stop* exclusive.
+        first, last
+            int64, the event times between which each can pair, both included.
         """
-        candidates, work = [], Work(comparisons=2 * len(start))
-        rows = self._times.reached(start, stop)
+        candidates, work = [], Work(comparisons=2 * len(first))
+        rows = self._times.reached(first, last)
         if len(rows):
             reaching = _rows_of(ranges, rows)
             found = probe_subwindows([self], reaching, enumerate=True, threads=threads)
             candidates.append(self._times.candidates(rows, found))
             work += found.work
-        rows = self._buffer_times.reached(start, stop)
+        rows = self._buffer_times.reached(first, last)
         if len(rows):
             found = self._buffer.probe(_rows_of(ranges, rows), enumerate=True)
             candidates.append(self._buffer_times.candidates(rows, found))
@@ -410,11 +410,11 @@ class _Times(Stateful):
     def append(self, ids: np.ndarray, ts: np.ndarray) -> None:
         self.id, self.ts = np.concatenate([self.id, ids]), np.concatenate([self.ts, ts])
 
-    def reached(self, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    def reached(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Return the rows of probes whose ranges of event time reach one of the tuples."""
         if not len(self):
             return np.empty(0, np.int64)
-        return np.flatnonzero((start <= self.ts.max()) & (stop > self.ts.min()))
+        return np.flatnonzero((first <= self.ts.max()) & (last >= self.ts.min()))
 
     def candidates(self, rows: np.ndarray, found: ProbeResult) -> Candidates:
         place = found.match_id

@@ -23,7 +23,7 @@ _PATIENCE = 64
 slot be free), the active tree grows by at least one part in so many before the next try."""
 
 
-class Chain(ForestIndex):
+class TreeChain(ForestIndex):
     """A chain of B+-trees (B-chain), or of immutable trees behind one B+-tree (IB-chain).
 
     Parameters

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from joins.indexes.index import NONE, Ranges, Sought, check_predicates, check_ranges, column
+from joins.indexes.index import NONE, Ranges, Sought, check_ranges
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
@@ -45,7 +45,7 @@ from joins.indexes.pim_tree.immutable_tree import (
 )
 from joins.indexes.pim_tree.mutable_tree import (
     NOT_FOUND,
-    Found,
+    FoundLeaf,
     clear_tree,
     fetch_node,
     find_leaf,
@@ -53,6 +53,7 @@ from joins.indexes.pim_tree.mutable_tree import (
     leaf_still_right,
     route,
 )
+from joins.indexes.windows.window_tuples import check_tuples
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import lock, unlock
 from joins.machine.memory import aligned
@@ -141,13 +142,10 @@ class ForestIndex(Stateful, ABC):
     ) -> Work:
         """Insert tuples one after the other, given the column of their keys.
 
-        Raise :exc:`ValueError` when there are more columns than one, or a position is not greater
-        than the last.
+        Raise what `check_tuples` raises, and insert nothing then.
         """
-        check_predicates(1, columns=columns)
-        keys = column(columns[0], np.int64, "keys to insert")
-        positions = column(positions, np.int64, "positions to insert", len(keys))
-        self._check_ascending(positions, side)
+        last = np.array([self.forest.sides[side]["next_position"] - 1])
+        (keys,), positions = check_tuples(1, columns, positions, last)
         counters = new_counters()
         work, done = NO_WORK, 0
         while True:
@@ -155,14 +153,6 @@ class ForestIndex(Stateful, ABC):
             if why == DONE:
                 return work + Work.from_counters(counters)
             work += self.mend(side, why)
-
-    def _check_ascending(self, positions: np.ndarray, side: int) -> None:
-        before = np.concatenate([[self.forest.sides[side]["next_position"] - 1], positions])
-        if (positions <= before[:-1]).any():
-            row = int((positions <= before[:-1]).argmax())
-            raise ValueError(
-                f"row {row}: position {positions[row]} follows {before[row]}; positions must ascend"
-            )
 
     def mend(self, side: int, why: int) -> Work:
         """Do what a kernel stopped for: maintain the side, or make room for nodes."""
@@ -243,7 +233,7 @@ def probe_tree(
     run: int,
     slot: int,
     subindex: int,
-    found: Found,
+    found: FoundLeaf,
     sought: Sought,
     output: MatchBuffer,
     counters: np.ndarray,

@@ -42,7 +42,7 @@ from joins.machine.memory import LINE
 from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 
 
-class Found(NamedTuple):
+class FoundLeaf(NamedTuple):
     """A leaf that was looked up ahead of time, and its subindex's splits before.
 
     The leaf is `NONE` where none was looked up, or a node above it is full.
@@ -52,7 +52,7 @@ class Found(NamedTuple):
     splits: int
 
 
-NOT_FOUND = Found(NONE, NONE)
+NOT_FOUND = FoundLeaf(NONE, NONE)
 
 
 @kernel
@@ -109,7 +109,7 @@ def splits_of(forest: Forest, row: int) -> int:
 
 
 @inlined
-def leaf_still_right(forest: Forest, row: int, found: Found) -> int:
+def leaf_still_right(forest: Forest, row: int, found: FoundLeaf) -> int:
     """Return the leaf that was looked up; `NONE` if nodes below the row have been split since."""
     return found.leaf if forest.subindexes[row, SPLITS] == found.splits else NONE
 
@@ -223,7 +223,7 @@ def insert_into_subindex(
     forest: Forest,
     slot: int,
     subindex: int,
-    found: Found,
+    found: FoundLeaf,
     key: int,
     position: int,
     counters: np.ndarray,
@@ -258,7 +258,7 @@ def insert_locked(
     forest: Forest,
     slot: int,
     subindex: int,
-    found: Found,
+    found: FoundLeaf,
     key: int,
     position: int,
     counters: np.ndarray,

@@ -37,7 +37,8 @@ def check_tuples(
     wrong = np.flatnonzero(ascending[1:] <= ascending[:-1])
     if len(wrong):
         earlier, later = ascending[wrong[0] : wrong[0] + 2]
-        raise ValueError(f"positions: {later} comes after {earlier}; they must ascend")
+        row = wrong[0] + 1 - len(last)
+        raise ValueError(f"row {row}: position {later} follows {earlier}; positions must ascend")
     return keys, positions
 
 

@@ -205,4 +205,4 @@ def test_event_times_reach_as_far_as_int64_does(window: Window, beside: int, lat
     ahead = window.length
     if window.semantics == "sliding":
         ahead -= 1 + at % window.slide
-    assert window.reach(np.array([at])).tolist() == [min(at + ahead, int(end.max) - 1)]
+    assert window.reach(np.array([at])).tolist() == [min(at + ahead, int(end.max))]

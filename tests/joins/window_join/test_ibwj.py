@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.indexes.pim_tree.b_chain import Chain
+from joins.indexes.pim_tree.b_chain import TreeChain
 from joins.indexes.pim_tree.forest import Forest
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.window_join.b_plus_join import BPlusTreeJoin
@@ -38,7 +38,7 @@ def merge_trees(sides):
 def chains(sides):
     return st.builds(
         lambda length, immutable, lookup_rows: ForestJoin(
-            Chain(sides=sides, length=length, immutable=immutable, **SMALL),
+            TreeChain(sides=sides, length=length, immutable=immutable, **SMALL),
             lookup_rows=lookup_rows,
         ),
         st.integers(2, 6),
@@ -78,8 +78,8 @@ def test_every_tuple_finds_exactly_what_it_sees(drivers, data, case, enumerate_i
     [
         lambda **options: PimTree(merge_ratio=0.9, insertion_depth=2, **options),
         lambda **options: PimTree(merge_ratio=0.5, insertion_depth=0, **options),
-        lambda **options: Chain(length=2, **options),
-        lambda **options: Chain(length=3, immutable=False, **options),
+        lambda **options: TreeChain(length=2, **options),
+        lambda **options: TreeChain(length=3, immutable=False, **options),
     ],
 )
 @pytest.mark.parametrize("sides", [1, 2])
@@ -155,18 +155,18 @@ def test_leaves_looked_up_ahead_change_no_answer_nor_work_nor_tree(sides, distin
 @pytest.mark.parametrize("length", [2, 3, 5])
 def test_a_window_that_fills_up_seldom_stops_a_chain(length, monkeypatch):
     stops: list[int] = []
-    maintain = Chain.maintain
+    maintain = TreeChain.maintain
 
     def counted(*args):
         stops.append(0)
         return maintain(*args)
 
-    monkeypatch.setattr(Chain, "maintain", counted)
+    monkeypatch.setattr(TreeChain, "maintain", counted)
     n = 20_000
     row = np.arange(n)
     stop = (row + 1) // 2
     key = row * 7919 % n
-    join = ForestJoin(Chain(sides=2, length=length))
+    join = ForestJoin(TreeChain(sides=2, length=length))
     join.join(
         make_rows(
             side=row % 2,

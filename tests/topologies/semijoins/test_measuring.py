@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,15 @@ import pytest
 from actors.feed import StreamFile
 from actors.source import NS_PER_S, Feeding
 from joins.batch import Schema
+from joins.codes import GREATEST, LEAST
 from joins.queries.parser import parse_query
 from netsim.network import PRESETS, Latency, Link, full_mesh
-from topologies.semijoins.join_statistics import JoinStatistics, Measuring, measured_statistics
+from topologies.semijoins.join_statistics import (
+    JoinStatistics,
+    Measuring,
+    measured_statistics,
+    read_samples,
+)
 from topologies.topology import Job, TopologyError
 
 QUERY = """
@@ -39,13 +46,16 @@ def job(folder: Path, query: str = QUERY, rate_tps: int | None = None, rows: int
     return Job(query=parse_query(query), files=files, feeding=Feeding(rate_tps=rate_tps))
 
 
-def measured(what: Job) -> JoinStatistics:
+def measuring(what: Job) -> Measuring:
     network = full_mesh("ABC", PRESETS["wan"])
     network.add_edge("A", "C", link=Link(latency=Latency(mean_ns=5_000_000), bandwidth_bps=999))
-    measuring = Measuring.of_job(
+    return Measuring.of_job(
         what, network, interval_ns=100_000_000, delay_ns=80_000_000, punctuated=False
     )
-    return measured_statistics(what, measuring)
+
+
+def measured(what: Job) -> JoinStatistics:
+    return measured_statistics(what, measuring(what))
 
 
 def test_rates_windows_sizes_and_values_are_those_of_the_streams(tmp_path: Path) -> None:
@@ -76,6 +86,14 @@ def test_a_sliding_window_is_half_a_slide_shorter_on_average(tmp_path: Path) -> 
     query = QUERY.replace("'1 ns' ON '2 s' PRECISE", "'10' ON '30'")
     found = measured(job(tmp_path, query))
     assert [s.window_rows for s in found.streams] == [25, 25, 25]
+
+
+def test_a_stream_may_last_from_one_end_of_int64_to_the_other(tmp_path: Path) -> None:
+    what = job(tmp_path, rows=2)
+    ends = np.array([LEAST, GREATEST])
+    samples = [replace(sample, ts=ends) for sample in read_samples(what)]
+    found = measuring(what).statistics(samples)
+    assert [s.rate_tps for s in found.streams] == pytest.approx([NS_PER_S / 2**64] * 3)
 
 
 def test_a_stream_of_one_tuple_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import networkx as nx
@@ -202,6 +202,24 @@ def test_a_budget_that_suffices_sheds_nothing_and_one_of_next_to_nothing_is_refu
     assert enough.plan.parameters.kept == ValueSample(share=1)
     with pytest.raises(TopologyError, match=r"byte_budget = 700: .* the busiest link, A - B"):
         run(directory, TWO_WAY, streams, byte_budget=700)
+
+
+def test_what_a_budget_keeps_can_be_set_again(tmp_path: Path) -> None:
+    """Where all values are frequent, too: none is left whose results are to be squared."""
+    shares = np.linspace(1, 2, 14) / np.linspace(1, 2, 14).sum()
+    files = tuple(
+        replace(
+            uniform(seed, 1), y=np.random.default_rng(seed).choice(14, 1500, p=shares).tolist()
+        ).write(name, tmp_path / name, 1000)
+        for seed, name in ((2, "A"), (3, "B"))
+    )
+    job = Job(query=parse_query(TWO_WAY), files=files, feeding=Feeding(), network=network)
+    given = SemijoinParameters(tau=50_000_000, byte_budget=25_000)
+    kept = TOPOLOGY.fitted(job, given, network("AB")).kept
+    assert kept is not None
+    assert kept.never
+    again = SemijoinParameters(kept=asdict(kept))  # type: ignore[arg-type]
+    assert again.kept == kept
 
 
 def test_what_cannot_be_shed_by_value_is_refused() -> None:

@@ -41,7 +41,7 @@ def found(subwindow: OutOfOrderSubwindow) -> list[tuple[int, int, int, bool]]:
     """Probe for 0 to 0.4 of any time, and for anything at times 70 to 99; others up to 7."""
     low, high = encode(np.array([0.0, -1.0])), encode(np.array([0.4, 1.0]))
     probes = make_ranges([low, np.array([0, 0])], [high, np.array([7, 7])])
-    candidates, _ = subwindow.find_candidates(probes, np.array([0, 70]), np.array([1_000, 100]), 1)
+    candidates, _ = subwindow.find_candidates(probes, np.array([0, 70]), np.array([1_000, 99]), 1)
     pairs = [row for part in candidates for row in zip(*(c.tolist() for c in part), strict=True)]
     # Whoever looks into a structure or a buffer has all of its times to ask for still.
     return sorted(pair for pair in pairs if pair[0] == 0 or 70 <= pair[2] < 100)
@@ -64,7 +64,7 @@ def test_what_no_window_reaches_is_not_looked_into() -> None:
     subwindow = filled("rap_table", np.isin(np.arange(len(IDS)), [1]))
     low, high = encode(np.array([0.0])), encode(np.array([1.0]))
     probes = make_ranges([low, np.array([0])], [high, np.array([9])])
-    only_buffer, near = subwindow.find_candidates(probes, np.array([0]), np.array([40]), 1)
+    only_buffer, near = subwindow.find_candidates(probes, np.array([0]), np.array([39]), 1)
     everything, far = subwindow.find_candidates(probes, np.array([0]), np.array([1_000]), 1)
     assert [part.id.tolist() for part in only_buffer] == [[3]]
     assert len(everything) == 2

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 from joins.codes import encode
 from joins.hashing import mix
 from joins.indexes.index import NONE, make_ranges
-from joins.indexes.pim_tree.b_chain import Chain
+from joins.indexes.pim_tree.b_chain import TreeChain
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
     KEYS,
@@ -35,8 +35,8 @@ KINDS = {
     "pim": lambda **o: PimTree(merge_ratio=0.7, insertion_depth=2, **o),
     "pim, too deep": lambda **o: PimTree(merge_ratio=0.3, insertion_depth=9, **o),
     "im": lambda **o: PimTree(merge_ratio=1, insertion_depth=0, **o),
-    "b-chain": lambda **o: Chain(length=3, immutable=False, **o),
-    "ib-chain": lambda **o: Chain(length=2, **o),
+    "b-chain": lambda **o: TreeChain(length=3, immutable=False, **o),
+    "ib-chain": lambda **o: TreeChain(length=2, **o),
 }
 
 
@@ -206,7 +206,7 @@ def test_memory_is_bounded_by_the_window(kind):
         (lambda: PimTree(merge_ratio=0), ValueError, "above 0 and at most 1"),
         (lambda: PimTree(merge_ratio=1.1), ValueError, "merge_ratio is 1.1"),
         (lambda: PimTree(insertion_depth=-1), ValueError, "insertion_depth is -1"),
-        (lambda: Chain(length=1), ValueError, "at least 2 trees"),
+        (lambda: TreeChain(length=1), ValueError, "at least 2 trees"),
         (lambda: PimTree(run_width=5), ValueError, "run_width is 5"),
         (lambda: PimTree(sides=3), ValueError, "3 sides"),
         (lambda: PimTree().insert([np.arange(2.0)], np.arange(2)), TypeError, "expected int64"),

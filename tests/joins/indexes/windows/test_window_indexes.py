@@ -233,12 +233,12 @@ def test_a_snapshot_is_not_changed_by_what_comes_later(name):
     [
         ([[1.0, 2.0], [1, 2]], [5, 6], "column 0: dtype is float64, expected int64"),
         ([[1, 2]], [5, 6], "columns: 1 given for 2 predicates"),
-        ([[1, 2], [1, 2]], [6, 6], "positions: 6 comes after 6"),
-        ([[1, 2], [1, 2]], [4, 5], "positions: 4 comes after 4"),
-        ([[1, 2], [1, 2]], [5, 5], "positions: 5 comes after 5"),
+        ([[1, 2], [1, 2]], [6, 6], "row 1: position 6 follows 6"),
+        ([[1, 2], [1, 2]], [4, 5], "row 0: position 4 follows 4"),
+        ([[1, 2], [1, 2]], [5, 5], "row 1: position 5 follows 5"),
         ([[1], [1, 2]], [5, 6], "column 0: shape"),
         ([[1, 2], [1, 2, 3]], [5, 6], "column 1: shape"),
-        ([[*range(9)], [*range(9)]], [*range(5, 13), 3], "positions: 3 comes after 12"),
+        ([[*range(9)], [*range(9)]], [*range(5, 13), 3], "row 8: position 3 follows 12"),
     ],
 )
 @pytest.mark.parametrize("stored", [1, OPTIONS["chain_index"]["length"]])
