@@ -135,7 +135,7 @@ def _resume(options: RunOptions, directory: Path, scenario: str | None, terminal
 
     besides = ("resume", "address", "watch", "figure", "json_output")
     extra = [
-        f"--{one.name.replace('_', '-')}"
+        "--set" if one.name == "settings" else f"--{one.name.replace('_', '-')}"
         for one in fields(options)
         if one.name not in besides and getattr(options, one.name) != one.default
     ]
