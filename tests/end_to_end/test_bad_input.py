@@ -125,6 +125,10 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (*RUN, "--backend", "ray", "--address", "127.0.0.1:1"),
         ("address 127.0.0.1:1", "nothing answers", "ray start --head"),
     ),
+    "address with an empty name": (
+        (*RUN, "--backend", "ray", "--address", "a..b:6379"),
+        ("address a..b:6379", "nothing answers"),
+    ),
     "run file not there": (("run", "none.toml"), ("no file none.toml",)),
     "wrong key in a run file": (("run", "key.toml"), ("key.toml", "querry", "mean 'query'?")),
     "wrong key in a section": (
