@@ -358,11 +358,10 @@ def settings_tables(report: Report) -> list[TextTable]:
     feeding = format_values(config.feeding)
     if config.feeding.rate_tps is None:
         feeding["rate_tps"] = "as fast as the system takes them"
-    titles: dict[str, dict[str, Any]] = {
-        "Run": run | config.bind,
-        "Parameters": format_values(report.plan.parameters),
-        "Feeding": feeding,
-    }
+    titles: dict[str, dict[str, Any]] = {"Run": run}
+    if config.bind:
+        titles["Placeholders"] = config.bind
+    titles |= {"Parameters": format_values(report.plan.parameters), "Feeding": feeding}
     if config.recovery:
         titles["Recovery"] = format_values(config.recovery)
     if config.clock == "virtual":

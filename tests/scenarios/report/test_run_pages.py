@@ -189,6 +189,7 @@ def test_quantities_have_their_units_and_nothing_that_was_set_is_left_out(good: 
         recovery={"interval": "50 ms", "storage": "1 Gbps"},
         silence="90 s",
         encrypt=True,
+        bind={"rows": 200, "W": "5 s"},
         network={"links": [{"a": "router", "b": "joiner.0", "latency": "3 ms"}]},
         faults=[{"kind": "delay", "delay": "5 ms", "end": "2 s"}, {"kind": "slow", "factor": 2}],
     )
@@ -200,6 +201,7 @@ def test_quantities_have_their_units_and_nothing_that_was_set_is_left_out(good: 
     assert tables["Recovery"]["interval"] == "50 ms"
     assert tables["Recovery"]["storage"] == "1 Gb/s"
     assert (tables["Run"]["silence"], tables["Run"]["encrypt"]) == ("90 s", "yes")
+    assert (tables["Run"]["rows"], tables["Placeholders"]) == ("all", {"rows": "200", "W": "5 s"})
     assert tables["Network"]["router - joiner.0"] == "latency 3 ms"
     assert tables["Faults"] == {"1. delay": "end 2 s, delay 5 ms", "2. slow": "factor 2.0"}
 
