@@ -97,7 +97,7 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
     if config.measured:
         first, stop = config.measured
         about = trace.filter((pc.field("last") >= first) & (pc.field("first") < stop))
-        counted = stop - first
+        counted = max(0, min(stop, tuples) - first)
     busy_s, rows = _busy_seconds(about, roles), sum_by_name(about["receiver"], about["rows"])
     received = sum_by_name(trace["receiver"], trace["rows"])
     merges_ms = merge_times_ms(trace, roles)
