@@ -175,6 +175,8 @@ def describe_verdict(verdict: Verdict) -> str:
         text = f"Exactly the {verdict.expected:,} expected pairs came out, each once."
     else:
         listed = ", ".join(f"{count:,} {kind}" for count, kind in errors if count)
+        # A live run's pairs are not known, where it only counted them.
+        listed = listed or f"{verdict.differing_tuples:,} tuples have others than they should"
         text = f"{verdict.expected:,} pairs were expected, {verdict.produced:,} came out: {listed}."
     if not verdict.claims_exact and not verdict.exact:
         text += (

@@ -173,6 +173,13 @@ def test_settings_and_streams_are_listed(page: Page) -> None:
     assert re.fullmatch(r"[\d.]+", row(page, "simpy")[0])
 
 
+def test_tuples_that_differ_are_counted_where_their_pairs_are_not_known() -> None:
+    live = Verdict(claims_exact=True, expected=90, produced=88, differing_tuples=2)
+    assert describe_verdict(live) == (
+        "90 pairs were expected, 88 came out: 2 tuples have others than they should."
+    )
+
+
 def test_of_a_live_run_no_simulated_network_or_cost_is_shown(good: Report) -> None:
     config = good.plan.config.model_copy(
         update={"clock": "live", "feeding": FeedingConfig(disorder=5_000_000)}
