@@ -96,7 +96,8 @@ class Preparation:
     def __call__(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
         """Return the streams of *config*, prepared if they are not yet."""
         fields = [query.fields(stream) for stream in range(len(query.streams))]
-        key = repr((config.streams, query.streams, query.select, fields, dictionary_names(query)))
+        asked = (query.streams, query.times, query.select, fields, dictionary_names(query))
+        key = repr((config.streams, asked))
         if key not in self._known:
             self._known[key] = prepare_streams(config, query, progress=self._progress)
         return self._known[key]
