@@ -78,7 +78,7 @@ class Axis(Section):
     @model_validator(mode="after")
     def _fits(self) -> Axis:
         for value in self.values:
-            if len(self.keys) > 1 and len(_as_list(value)) != len(self.keys):
+            if self.keys and len(_as_list(value)) != len(self.keys):
                 raise ValueError(f"{value!r} must have a value for each of {', '.join(self.keys)}")
         if self.names and self.form:
             raise ValueError("names or form: points have one name")
@@ -471,7 +471,8 @@ class StudySection(Section):
     @model_validator(mode="after")
     def _fit_their_axis(self) -> StudySection:
         for panel in self.panels:
-            places = len((panel.axis or self.axis).values)
+            axis = panel.axis or self.axis
+            places = len(axis.values)
             for paper in self.paper:
                 if self.is_about(paper, panel) and len(paper.values) != places:
                     raise ValueError(
@@ -484,6 +485,13 @@ class StudySection(Section):
                     raise ValueError(
                         f"variant {name!r}: {len(variant.values)} values for {places} of the axis"
                     )
+                keys = axis.keys if variant.keys is None else variant.keys
+                for value in variant.values or axis.values:
+                    if len(_as_list(value)) < len(keys):
+                        raise ValueError(
+                            f"variant {name!r}: {value!r} must have a value for each of "
+                            f"{', '.join(keys)}"
+                        )
                 if not set(variant.only) <= set(range(places)):
                     raise ValueError(
                         f"variant {name!r}: only: the axis has positions 0 to {places - 1}"
