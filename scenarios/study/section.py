@@ -84,6 +84,14 @@ class Axis(Section):
             raise ValueError("names or form: points have one name")
         if self.names and len(self.names) != len(self.values):
             raise ValueError(f"{len(self.names)} names for {len(self.values)} values")
+        for place, value in enumerate(self.values):
+            try:
+                self.name(place)
+            except (LookupError, ValueError, AttributeError):
+                raise ValueError(
+                    f"form = {self.form!r} makes no name of {value!r}: {{0}} is its first value, "
+                    "{1} the second"
+                ) from None
         if self.only and max(self.only) >= len(self.values):
             raise ValueError(f"only: there are {len(self.values)} values, from position 0")
         if self.log and self.categories:

@@ -202,6 +202,8 @@ def test_settings_reach_every_point(tmp_path: Path) -> None:
         ('["bind.D", "bind.W"]', '["bind.W"]', r"\[10, 20\] must have a value for each of bind.W"),
         ('"plain" = {}', '"plain" = { values = [1, 2, 3] }', "'plain': 1 must have a value"),
         ('label = "latency"', 'labels = "latency"', "labels: there is no such key"),
+        ('label = "sizes"', 'label = "sizes"\nform = "{2}"', r"'\{2\}' makes no name of"),
+        ('label = "sizes"', 'label = "sizes"\nform = "{"', r"'\{' makes no name of"),
         ("only = [0, 2]", "only = [0, 3]", "there are 3 values"),
         (
             "[scales.smoke]",
