@@ -428,7 +428,7 @@ class StudySection(Section):
     @classmethod
     def _measured_panels(cls, values: Any) -> Any:
         if isinstance(values, dict) and "measured" in values:
-            panels = [*values.get("panels", ({},)), *values["measured"]]
+            panels = _as_list(values.get("panels", {})) + _as_list(values["measured"])
             return {key: value for key, value in values.items() if key != "measured"} | {
                 "panels": panels
             }

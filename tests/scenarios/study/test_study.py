@@ -205,6 +205,7 @@ def test_settings_reach_every_point(tmp_path: Path) -> None:
         ('label = "sizes"', 'label = "sizes"\nform = "{2}"', r"'\{2\}' makes no name of"),
         ('label = "sizes"', 'label = "sizes"\nform = "{"', r"'\{' makes no name of"),
         ("only = [0, 2]", "only = [0, 3]", "there are 3 values"),
+        ('label = "latency"', 'label = "latency"\nmeasured = 3', "panels.1 = 3: a section"),
         (
             "[scales.smoke]",
             '[[study.claims]]\ntext = "x"\nof = ["plane"]\nrises = true\n[scales.smoke]',
