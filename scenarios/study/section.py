@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isnan
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from scenarios.config import SCALES, Section
 from scenarios.formatting import format_value
@@ -39,7 +39,13 @@ def _short(value: Any) -> str:
     return str(value)
 
 
-class Axis(Section):
+class _Part(Section):
+    """A part of a study's section, whose names may be numbers, as a word that stands for one is."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+
+class Axis(_Part):
     """What runs along x.
 
     Attributes
@@ -112,7 +118,7 @@ class Axis(Section):
         return " / ".join(str(value) for value in _as_list(self.values[place]))
 
 
-class Variant(Section):
+class Variant(_Part):
     """One line of the figure.
 
     Attributes
@@ -149,7 +155,7 @@ class Variant(Section):
         return dict(zip(keys, _as_list(value), strict=False))
 
 
-class Panel(Section):
+class Panel(_Part):
     """One part of the figure.
 
     Attributes
@@ -176,7 +182,7 @@ class Panel(Section):
     axis: Axis | None = None
 
 
-class Paper(Section):
+class Paper(_Part):
     """The paper's own figures.
 
     Attributes
@@ -194,7 +200,7 @@ class Paper(Section):
     panel: PanelNames = ()
 
 
-class ReasonTrial(Section):
+class ReasonTrial(_Part):
     """What was run to find out why a claim does not hold, and where its result is valid.
 
     Attributes
@@ -216,7 +222,7 @@ class ReasonTrial(Section):
     command: Annotated[str, Field(min_length=1)]
 
 
-class PaperParameters(Section):
+class PaperParameters(_Part):
     """The sizes of a paper's figure, the largest where it has several.
 
     Attributes
@@ -243,7 +249,7 @@ class PaperParameters(Section):
     others: str = ""
 
 
-class Claim(Section):
+class Claim(_Part):
     """A statement of the paper that can be true or false of what was measured.
 
     Attributes
@@ -374,7 +380,7 @@ def _bound(value: float) -> str:
     return f"{value:g}" if abs(value) < _LARGE else format_value(value)
 
 
-class StudySection(Section):
+class StudySection(_Part):
     """A figure as many runs.
 
     In a file the section may also have ``words``, values by name: ``{name}`` stands for them in all

@@ -98,6 +98,14 @@ def test_a_word_alone_is_what_it_stands_for_and_within_a_text_its_name(tmp_path:
     assert (axis.values, axis.label) == (([1, 5], [2, 5]), "sizes, K")
 
 
+def test_a_variant_may_be_called_by_a_word_that_is_a_number(tmp_path: Path) -> None:
+    text = (BASE + STUDY).replace('"plain" = {}', '"{window}" = {}')
+    claim = '[[study.claims]]\ntext = "x"\nof = ["{window}"]\nrises = true\n'
+    section = load(tmp_path, f"{text}{claim}[study.words]\nwindow = 500\n").section
+    assert "500" in section.variants
+    assert section.claims[-1].of == ("500",)
+
+
 def test_values_per_watt_are_the_measured_ones_over_the_watts(tmp_path: Path) -> None:
     text = STUDY.replace('"plain" = {}', '"plain" = { measure = "throughput_tps", per = 7.5 }')
     study = load(tmp_path, BASE + text)
