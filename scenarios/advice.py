@@ -561,7 +561,7 @@ def _statistics(
     columns = list(dict.fromkeys([TIME, *fields]))
     distinct = table.select(columns).group_by(columns, use_threads=False).aggregate([])
     disorder = None
-    if ROW in table.column_names:
+    if ROW in table.column_names and ROW not in fields:  # else a join field is in its place
         came = np.argsort(table[ROW].to_numpy(), kind="stable")
         times = ts[came]
         disorder = float((times < np.maximum.accumulate(times)).mean())

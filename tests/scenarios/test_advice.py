@@ -22,6 +22,7 @@ from scenarios.advice import data_statistics, with_hot_key
 from scenarios.report.result_pages import picture_of
 from scenarios.report.result_tables import left_out_table
 from scenarios.scenario_files import build
+from scenarios.tables import prepare_tables
 from scenarios.topology_search import Spent, best_of_topologies
 
 QUERY = (
@@ -263,6 +264,14 @@ def test_disorder_is_the_share_that_came_late() -> None:
     assert data_statistics(
         parse_query(TWO_STREAMS), streams(k=np.arange(100), ts=ts), None
     ).streams[0].disorder == pytest.approx(0.02)
+
+
+def test_a_join_field_called_row_says_nothing_of_disorder() -> None:
+    query = parse_query(TWO_STREAMS.replace(".k", ".row"))
+    columns = {name: np.arange(100)[::-1].copy() for name in ("row", "x")}
+    tables = [{"ts": np.arange(100)} | columns] * 2
+    found = data_statistics(query, prepare_tables(query, tables, [None, None]), None)
+    assert found.streams[0].disorder is None
 
 
 def test_selectivity_is_that_of_random_pairs() -> None:
