@@ -260,7 +260,7 @@ def _with_files(config: RunConfig, data: list[Path], options: QueryOptions) -> l
     if data and len(data) != len(streams):
         raise ConfigError(f"--data: {config.name} has {len(streams)} stream(s), {len(data)} given")
     for stream, path in zip(streams, data, strict=False):
-        stream |= {"files": [str(path)], "synthetic": None}
+        stream |= {"files": [str(path)], "synthetic": None, "table": None}
     for key, meaning in (("time", "event time"), ("arrival", "order of arrival")):
         columns = _by_place(config, f"--{key}", getattr(options, key) or [])
         for place, column in columns.items():
