@@ -6,6 +6,7 @@ a search comes to: a ranking, what decides it, and what would change it.
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -224,9 +225,9 @@ class Advice(WrittenResult):
         file = directory / TOML
         if self.runs_from_file:
             return {
-                "command": f"joinsim run {file}",
-                "Python": f'joinsim.scenario("{file}").run()',
-                "Spark": f'joinsim.scenario("{file}").compare_engines("spark")',
+                "command": shlex.join(["joinsim", "run", str(file)]),
+                "Python": f"joinsim.scenario({str(file)!r}).run()",
+                "Spark": f'joinsim.scenario({str(file)!r}).compare_engines("spark")',
             }
         return {"Python": python_call(self.winning_config)}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -74,10 +75,11 @@ def topology(
     import joinsim
 
     folder = joinsim.new_topology(name, out)[0].parent
+    place = shlex.quote(str(folder))
     typer.echo(
         f"wrote {folder}: src/{name}.py, test_{name}.py, pyproject.toml\n"
-        f"  try it:      pip install --editable {folder} && joinsim run spo-q1 --topology {name}\n"
-        f"  check it:    pytest {folder}"
+        f"  try it:      pip install --editable {place} && joinsim run spo-q1 --topology {name}\n"
+        f"  check it:    pytest {place}"
     )
 
 

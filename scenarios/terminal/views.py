@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -376,7 +377,7 @@ def show_profile(out: Console, profile: CostProfile, path: Path) -> None:
         out,
         TextTable(columns=("cost of one", "ns here", "ns by default"), rows=rows, text_columns=1),
     )
-    out.print(f"{path}: for --set profile={path}")
+    out.print(f"{path}: for --set {shlex.quote(f'profile={path}')}")
 
 
 def show_operators(out: Console, measured: Calibrated) -> None:
@@ -473,7 +474,8 @@ def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
     )
     for trial, file in zip(fuzzed.failures, fuzzed.files, strict=True):
         out.print(f"{trial.world.topology}: {trial.failure}", style="red")
-        out.print(f"  made small: {trial.world.tuples} tuples; joinsim replay {file}")
+        again = shlex.join(["joinsim", "replay", str(file)])
+        out.print(f"  made small: {trial.world.tuples} tuples; {again}")
     failed = f"{len(fuzzed.failures):,} of {fuzzed.worlds:,} failed"
     print_table(out, TextTable(columns=(), rows=[(verdict_cell(not fuzzed.failures), failed)]))
 

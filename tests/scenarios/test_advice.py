@@ -5,8 +5,10 @@ Statistics of data stand beside data whose rates, skew, disorder and selectivity
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import shlex
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +23,7 @@ from joinsim._calls import of_query
 from scenarios.advice import data_statistics, with_hot_key
 from scenarios.report.result_pages import picture_of
 from scenarios.report.result_tables import left_out_table
-from scenarios.scenario_files import build
+from scenarios.scenario_files import build, change
 from scenarios.tables import prepare_tables
 from scenarios.topology_search import Spent, best_of_topologies
 
@@ -113,6 +115,16 @@ def test_the_files_reproduce_it(advice: js.Advice) -> None:
     assert advice.best.topology in page
     assert "What would change it" in page
     assert "throughput, tuples/s" in page  # the unit of what would change it
+
+
+def test_the_lines_that_run_it_name_any_folder(advice: js.Advice) -> None:
+    files = [{"name": name, "files": ["orders.csv"]} for name in ("A", "B")]
+    config = change(advice.result.config, {"streams": files})
+    lines = replace(advice.result, config=config).reproduce(Path("my 'best' runs"))
+    assert shlex.split(lines["command"]) == ["joinsim", "run", "my 'best' runs/advice.toml"]
+    calls = [ast.parse(lines[way], mode="eval") for way in ("Python", "Spark")]
+    nodes = [node for call in calls for node in ast.walk(call) if isinstance(node, ast.Constant)]
+    assert [node.value for node in nodes].count("my 'best' runs/advice.toml") == 2
 
 
 def test_its_picture_has_the_systems_of_its_page(advice: js.Advice, tmp_path: Path) -> None:
