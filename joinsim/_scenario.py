@@ -47,6 +47,7 @@ from topologies import (
     Topology,
     TopologyError,
     find_topologies,
+    registered_names,
 )
 from topologies.quantities import Duration
 
@@ -366,7 +367,7 @@ class Scenario:
         self._check_query("give advice on")
         how: dict[str, Any] = {
             "machines": machines,
-            "topologies": topologies,
+            "topologies": registered_names(topologies) or (),
             "engines": engines,
             "budget_s": budget_s,
             "seeds": seeds,

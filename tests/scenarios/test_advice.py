@@ -26,6 +26,7 @@ from scenarios.report.result_tables import left_out_table
 from scenarios.scenario_files import build, change
 from scenarios.tables import prepare_tables
 from scenarios.topology_search import Spent, best_of_topologies
+from topologies.interval_join import KpOij
 
 QUERY = (
     "SELECT * FROM A, B WHERE A.k = B.k AND B.ts "
@@ -54,7 +55,7 @@ def advice(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> js
         QUERY,
         data,
         goal=["throughput", "latency"],
-        topologies=["kp_oij", "split_oij"],
+        topologies=[KpOij, "split_oij"],
         engines="duckdb",
         machines=3,
         budget_s=6_000,
@@ -105,6 +106,7 @@ def test_real_engines_find_the_same_pairs(advice: js.Advice) -> None:
 
 def test_the_files_reproduce_it(advice: js.Advice) -> None:
     written = json.loads((advice.directory / "advice.json").read_text())
+    assert "topologies=['kp_oij', 'split_oij']" in written["replay"]
     assert written["advice"] == advice.table.to_pylist()[0]["label"]
     assert "times as good as" in advice.why or "about as good as" in advice.why
     values = tomllib.loads((advice.directory / "advice.toml").read_text())
