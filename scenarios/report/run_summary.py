@@ -390,9 +390,14 @@ def settings_tables(report: Report) -> list[TextTable]:
 def _network(network: NetworkConfig) -> dict[str, Any]:
     link = PRESETS[network.preset]
     mean, rate = format_duration(link.latency.mean_ns), format_bit_rate(link.bandwidth_bps)
+    preset = f"{network.preset} ({link.latency.kind} {mean}, {rate})"
+    return format_network(network) | {"preset": preset}
+
+
+def format_network(network: NetworkConfig) -> dict[str, Any]:
+    """Return the values of a network, quantities with their units, each link by its two sites."""
     values = format_values(network)
     del values["links"]
-    values["preset"] = f"{network.preset} ({link.latency.kind} {mean}, {rate})"
     for one in network.links:
         differs = one.model_dump(exclude={"a", "b"}, exclude_none=True)
         values[f"{one.a} - {one.b}"] = _listed(one, differs)

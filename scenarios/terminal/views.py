@@ -45,7 +45,7 @@ from scenarios.report.result_tables import (
     offenders_table,
     verdict_cell,
 )
-from scenarios.report.run_summary import summary_rows
+from scenarios.report.run_summary import format_network, summary_rows
 from scenarios.run import Report
 from scenarios.terminal.printing import (
     STYLES,
@@ -102,7 +102,7 @@ def show_plan(out: Console, plan: Plan) -> None:
     for title, values in (
         ("parameters", format_values(plan.parameters)),
         ("feeding", format_values(config.feeding)),
-        ("network", format_values(config.network) if config.clock == "virtual" else {}),
+        ("network", format_network(config.network) if config.clock == "virtual" else {}),
         ("versions", versions()),
     ):
         listed = keep_together(f"{k}={v}" for k, v in values.items() if v not in (None, ()))
