@@ -44,7 +44,7 @@ from scenarios.report.run_analysis import sum_by_name
 from scenarios.run import Report
 from scenarios.run_directory import RUN_RECORD, TRACE, write_json
 from scenarios.verdict import Verdict
-from scenarios.verdict.judge import Approximated
+from scenarios.verdict.approximation import Approximated
 from spark_bridge.prepared import PreparedStream
 
 _PERCENTILES = (50, 75, 95, 99)
