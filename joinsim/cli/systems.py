@@ -49,11 +49,15 @@ def show(
 ) -> None:
     """Show who sends to whom in a topology, and what can be set of it."""
     import joinsim
+    from scenarios.plan import make_parameters
     from scenarios.terminal.views import show_topology
     from topologies import find_topology
 
     terminal = open_terminal(quiet=False)
     parameters = parse_settings(settings or [])
+    # Before they are passed as arguments, beside others of which one may have the same name.
+    own = {name: value for name, value in parameters.items() if name != "sink"}
+    make_parameters(find_topology(topology), own)
     if out:
         terminal.out.print(f"wrote {joinsim.draw(topology, out, **parameters)}")
     else:
