@@ -136,13 +136,13 @@ def run_one_of_many(
     """
     directory.mkdir(parents=True, exist_ok=True)
     try:
-        report = execute(plan, directory, inline_host=inline_host, judging=judging)
-        write_run_json(report, replay)
+        finished = execute(plan, directory, inline_host=inline_host, judging=judging)
+        write_run_json(finished, replay)
         result = RunResult(
             config=plan.config,
-            record=record(report, parts),
-            passed=report.verdict.passed,
-            claims_exact=report.verdict.claims_exact,
+            record=record(finished, parts),
+            passed=finished.verdict.passed,
+            claims_exact=finished.verdict.claims_exact,
         )
     except OutputError:  # the others have no room either
         raise

@@ -379,7 +379,7 @@ def _simulated(measured: Measured, recovered: Recovered | None = None) -> Simula
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(Simulated):
+class FinishedRun(Simulated):
     """A finished run: what was planned, counted, measured and judged.
 
     Attributes
@@ -410,7 +410,7 @@ def execute(
     judging: Judging = "beside",
     inline_host: InlineHosting = InlineHost,
     disk: SavedRun | None = None,
-) -> Report:
+) -> FinishedRun:
     """Run *plan* into *directory* and judge it, by default after a `rehearse`.
 
     *clock* measures the parts of it; by default one that begins now. *inline_host* runs the actors
@@ -450,7 +450,7 @@ def execute(
             plan, directory, simulated.outcome, with_pairs, ahead
         )
         clock.lap("oracle")
-    return Report(
+    return FinishedRun(
         plan=plan,
         directory=directory,
         verdict=verdict,

@@ -46,7 +46,7 @@ from scenarios.report.result_tables import (
     verdict_cell,
 )
 from scenarios.report.run_summary import format_network, summary_rows
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.terminal.printing import (
     STYLES,
     keep_together,
@@ -131,13 +131,13 @@ def show_streams(out: Console, plan: Plan) -> None:
         _print_remarks(out, stream, style="dim")
 
 
-def show_report(out: Console, report: Report, replay: str) -> None:
+def show_run(out: Console, finished: FinishedRun, replay: str) -> None:
     """Print what came out: figures, verdict, where things are, how to replay."""
-    verdict, digest = report.verdict, report.outcome.digest
-    print_table(out, TextTable(columns=(), rows=summary_rows(report)))
+    verdict, digest = finished.verdict, finished.outcome.digest
+    print_table(out, TextTable(columns=(), rows=summary_rows(finished)))
     print_table(out, checks_table(verdict))
     if verdict.offenders:
-        print_table(out, offenders_table(report))
+        print_table(out, offenders_table(finished))
     kind = "exact" if verdict.exact else "not exact"
     if not verdict.tested:
         kind = "no pair was expected and none came out"
@@ -149,19 +149,19 @@ def show_report(out: Console, report: Report, replay: str) -> None:
             f"  digest {digest}" if digest else "",
         )
     )
-    _show_files(out, report.directory / "report.html", replay)
+    _show_files(out, finished.directory / "report.html", replay)
 
 
-def show_backends(out: Console, reports: Sequence[Report], *, equal: bool) -> None:
+def show_backends(out: Console, runs: Sequence[FinishedRun], *, equal: bool) -> None:
     """Print whether runs of one configuration on several backends were one and the same."""
     rows = [
         (
-            report.plan.config.backend,
-            verdict_cell(report.verdict.passed),
-            report.outcome.digest or "",
-            f"{report.clock.seconds:.2f} s",
+            finished.plan.config.backend,
+            verdict_cell(finished.verdict.passed),
+            finished.outcome.digest or "",
+            f"{finished.clock.seconds:.2f} s",
         )
-        for report in reports
+        for finished in runs
     ]
     columns = ("backend", "verdict", "digest", "wall time")
     print_table(out, TextTable(columns=columns, rows=rows, text_columns=3))
