@@ -17,7 +17,7 @@ from benchmarks.measure import Result, report
 from scenarios import run as running
 from scenarios import scenario_files
 from scenarios.plan import Plan, make_plan
-from scenarios.run import Report, execute
+from scenarios.run import FinishedRun, execute
 
 _REPEATS = 5
 _PROCESSES = 2
@@ -51,7 +51,7 @@ def _plan(settings: dict[str, Any], backend: str) -> Plan:
     return make_plan(scenario_files.change(scenario_files.load("spo-q3"), settings))
 
 
-def _run(plan: Plan, *, rehearsal: bool = True) -> Report:
+def _run(plan: Plan, *, rehearsal: bool = True) -> FinishedRun:
     with tempfile.TemporaryDirectory() as folder:
         finished = execute(plan, Path(folder), rehearsal=rehearsal)
     if not finished.verdict.exact:
@@ -59,7 +59,7 @@ def _run(plan: Plan, *, rehearsal: bool = True) -> Report:
     return finished
 
 
-def in_the_clock(finished: Report) -> float:
+def in_the_clock(finished: FinishedRun) -> float:
     """Return the seconds of a run until its files are whole."""
     return finished.clock.parts["run"] + finished.clock.parts["write"]
 

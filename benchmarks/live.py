@@ -24,7 +24,7 @@ from benchmarks.interval_work import AT_FULL_SPEED, PUBLISHED, Totals
 from benchmarks.measure import Result, check_equal, report
 from scenarios import scenario_files
 from scenarios.plan import make_plan
-from scenarios.run import Report, execute
+from scenarios.run import FinishedRun, execute
 
 _ROWS = 1_000_000
 _REPEATS = 5
@@ -38,7 +38,7 @@ _AT_A_RATE = {
 LIVE = {"backend": "ray", "clock": "live"}
 
 
-def run(settings: dict[str, Any], directory: Path) -> Report:
+def run(settings: dict[str, Any], directory: Path) -> FinishedRun:
     """Return one run of W1, judged."""
     settings = {"rows": _ROWS} | settings
     plan = make_plan(scenario_files.change(scenario_files.load("oij-w1"), settings))
@@ -49,7 +49,7 @@ def run(settings: dict[str, Any], directory: Path) -> Report:
     return finished
 
 
-def runs(settings: dict[str, Any], repeats: int = _REPEATS) -> list[Report]:
+def runs(settings: dict[str, Any], repeats: int = _REPEATS) -> list[FinishedRun]:
     """Return several runs of W1; what they wrote is gone."""
     finished = []
     for _ in range(repeats):

@@ -17,6 +17,7 @@ from typing import Any
 
 from actors.whole_files import write_text
 from joins.errors import OutputError
+from joins.machine.cache import user_folder
 from joinsim import _PACKAGES
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -26,7 +27,7 @@ _STORED = 4
 
 def listing() -> dict[str, Any]:
     """Return ``scenarios`` and ``topologies``, as ``joinsim list --json`` prints them."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "joinsim"
+    folder = user_folder()
     path = folder / f"list-{_digest()}.json"
     with suppress(OSError, ValueError):
         stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

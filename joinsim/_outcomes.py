@@ -29,7 +29,7 @@ from scenarios.report.result_tables import (
 )
 from scenarios.report.run_summary import summary, summary_html, summary_text
 from scenarios.result_readers import JoinedColumns
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.run_directory import RUN_RECORD, TRACE, WrittenResult
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import with_texts
@@ -77,13 +77,13 @@ class Run:
     """
 
     def __init__(
-        self, report: Report, replay: str, folder: TemporaryDirectory[str] | None = None
+        self, finished: FinishedRun, replay: str, folder: TemporaryDirectory[str] | None = None
     ) -> None:
-        self.finished = report
-        self.verdict: Verdict = report.verdict
-        self.digest = report.outcome.digest
-        self.directory = report.directory
-        self.seed = report.plan.config.seed
+        self.finished = finished
+        self.verdict: Verdict = finished.verdict
+        self.digest = finished.outcome.digest
+        self.directory = finished.directory
+        self.seed = finished.plan.config.seed
         self.replay = replay
         self._folder = folder  # removed with this object
         self._written = _moment_of(self.directory)

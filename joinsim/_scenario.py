@@ -47,6 +47,7 @@ from topologies import (
     Topology,
     TopologyError,
     find_topologies,
+    registered_names,
 )
 from topologies.quantities import Duration
 
@@ -366,7 +367,7 @@ class Scenario:
         self._check_query("give advice on")
         how: dict[str, Any] = {
             "machines": machines,
-            "topologies": topologies,
+            "topologies": registered_names(topologies) or (),
             "engines": engines,
             "budget_s": budget_s,
             "seeds": seeds,
@@ -650,7 +651,7 @@ class Scenario:
                 disk = None
                 if every_ns is not None:
                     disk = open_.enter_context(saving(plan, directory, every_ns, replay))
-                report = execute(plan, directory, line=line, clock=clock, disk=disk)
+                finished = execute(plan, directory, line=line, clock=clock, disk=disk)
             try:
                 if folder is None:
                     if plan.config.pairs:
@@ -659,12 +660,12 @@ class Scenario:
                         write_joined(plan.query, plan.streams, directory)
                     from scenarios.report.run_pages import write_report
 
-                    write_report(report, directory / "report.html", replay)
+                    write_report(finished, directory / "report.html", replay)
             finally:  # run.json is written even if the report fails
                 clock.lap("report")
                 clock.stop()
-                write_run_json(report, replay)
-        return Run(report, replay, folder)
+                write_run_json(finished, replay)
+        return Run(finished, replay, folder)
 
     def _run_study(self, study: Study, out: str | Path | None) -> StudyRun:
         from scenarios.many_runs import Preparation

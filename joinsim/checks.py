@@ -207,9 +207,9 @@ def _on_worlds(topology: Topology[Any], body: OnWorld, examples: int, *, exact: 
 
 
 def _exact(topology: Topology[Any], world: World, folder: Path) -> None:
-    report = world.run(folder, topology=topology)
-    failure = failure_of(report)
-    assert report.verdict.exact, failure or report.verdict
+    finished = world.run(folder, topology=topology)
+    failure = failure_of(finished)
+    assert finished.verdict.exact, failure or finished.verdict
     assert failure is None, failure
 
 

@@ -6,6 +6,7 @@ a search comes to: a ranking, what decides it, and what would change it.
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -224,9 +225,9 @@ class Advice(WrittenResult):
         file = directory / TOML
         if self.runs_from_file:
             return {
-                "command": f"joinsim run {file}",
-                "Python": f'joinsim.scenario("{file}").run()',
-                "Spark": f'joinsim.scenario("{file}").compare_engines("spark")',
+                "command": shlex.join(["joinsim", "run", str(file)]),
+                "Python": f"joinsim.scenario({str(file)!r}).run()",
+                "Spark": f'joinsim.scenario({str(file)!r}).compare_engines("spark")',
             }
         return {"Python": python_call(self.winning_config)}
 
@@ -561,7 +562,7 @@ def _statistics(
     columns = list(dict.fromkeys([TIME, *fields]))
     distinct = table.select(columns).group_by(columns, use_threads=False).aggregate([])
     disorder = None
-    if ROW in table.column_names:
+    if ROW in table.column_names and ROW not in fields:  # else a join field is in its place
         came = np.argsort(table[ROW].to_numpy(), kind="stable")
         times = ts[came]
         disorder = float((times < np.maximum.accumulate(times)).mean())

@@ -101,11 +101,12 @@ def format_count(value: float | None, decimals: int = 0) -> str:
 def format_toml(value: Any) -> str:
     """Return *value* as it is written in TOML, on one line; keys without a value are left out."""
     if isinstance(value, Mapping):
-        there = {json.dumps(str(key)): one for key, one in value.items() if one is not None}
+        there = {format_toml(str(key)): one for key, one in value.items() if one is not None}
         return f"{{ {', '.join(f'{key} = {format_toml(one)}' for key, one in there.items())} }}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(format_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False, default=str)
+    # TOML's texts are JSON's, but that they have no control character as it is.
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
 
 
 def format_setting(key: str, value: Any) -> str:

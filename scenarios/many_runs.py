@@ -96,7 +96,8 @@ class Preparation:
     def __call__(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
         """Return the streams of *config*, prepared if they are not yet."""
         fields = [query.fields(stream) for stream in range(len(query.streams))]
-        key = repr((config.streams, query.streams, query.select, fields, dictionary_names(query)))
+        asked = (query.streams, query.times, query.select, fields, dictionary_names(query))
+        key = repr((config.streams, asked))
         if key not in self._known:
             self._known[key] = prepare_streams(config, query, progress=self._progress)
         return self._known[key]
@@ -135,13 +136,13 @@ def run_one_of_many(
     """
     directory.mkdir(parents=True, exist_ok=True)
     try:
-        report = execute(plan, directory, inline_host=inline_host, judging=judging)
-        write_run_json(report, replay)
+        finished = execute(plan, directory, inline_host=inline_host, judging=judging)
+        write_run_json(finished, replay)
         result = RunResult(
             config=plan.config,
-            record=record(report, parts),
-            passed=report.verdict.passed,
-            claims_exact=report.verdict.claims_exact,
+            record=record(finished, parts),
+            passed=finished.verdict.passed,
+            claims_exact=finished.verdict.claims_exact,
         )
     except OutputError:  # the others have no room either
         raise

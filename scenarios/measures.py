@@ -62,7 +62,7 @@ from actors.source import NS_PER_S
 from netsim.network import link_between
 from scenarios.report.run_analysis import split_by_stream, sum_by_name
 from scenarios.report.run_summary import summary
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.run_directory import TRACE
 from topologies.actor_graph import ActorGraph
 
@@ -81,10 +81,10 @@ _COLUMNS = [
 _COST_COLUMNS = ["sender", "receiver", "nbytes", "sent_ns", "started_ns", "done_ns"]
 
 
-def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
+def record(finished: FinishedRun, parts: Parts | None = None) -> dict[str, Any]:
     """Return the run's record, with figures of *parts* beside those of single operators."""
-    config, tuples = report.plan.config, report.outcome.tuples
-    graph = report.plan.graph()
+    config, tuples = finished.plan.config, finished.outcome.tuples
+    graph = finished.plan.graph()
     roles = graph.roles
     operators = [role for role in graph.operators if role not in ENDS]
     named = {
@@ -92,28 +92,30 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
         for part, members in ({role: (role,) for role in operators} | dict(parts or {})).items()
     }
     every = named | {"total": [actor for actor, role in roles.items() if role in operators]}
-    trace = pq.read_table(report.directory / TRACE, columns=_COLUMNS)
+    trace = pq.read_table(finished.directory / TRACE, columns=_COLUMNS)
     about, counted = trace, tuples
     if config.measured:
         first, stop = config.measured
         about = trace.filter((pc.field("last") >= first) & (pc.field("first") < stop))
-        counted = stop - first
+        counted = max(0, min(stop, tuples) - first)
     busy_s, rows = _busy_seconds(about, roles), sum_by_name(about["receiver"], about["rows"])
     received = sum_by_name(trace["receiver"], trace["rows"])
     merges_ms = merge_times_ms(trace, roles)
-    (execution,) = measured_costs(report.directory / TRACE, graph, report.plan.network, operators)
+    (execution,) = measured_costs(
+        finished.directory / TRACE, graph, finished.plan.network, operators
+    )
     pace = Pace(trace, roles)
     over_parts = pace.over_parts(tuples)
-    whole = summary(report)
+    whole = summary(finished)
     if config.measured:
         whole["throughput_tps"] = pace.tps(*config.measured)
     return whole | {
-        "kernel_seconds": _sums(report.kernel_seconds, every) if report.kernel_seconds else {},
+        "kernel_seconds": _sums(finished.kernel_seconds, every) if finished.kernel_seconds else {},
         "kernel_tps": {
-            part: _ratio(tuples, max((report.kernel_seconds[pe] for pe in pes), default=0))
-            for part, pes in (every if report.kernel_seconds else {}).items()
+            part: _ratio(tuples, max((finished.kernel_seconds[pe] for pe in pes), default=0))
+            for part, pes in (every if finished.kernel_seconds else {}).items()
         },
-        "state_bytes": _sums(report.state_bytes, every) if report.state_bytes else {},
+        "state_bytes": _sums(finished.state_bytes, every) if finished.state_bytes else {},
         "busy_seconds": _sums(busy_s, every),
         "capacity_tps": {
             part: _ratio(counted, max((busy_s[pe] for pe in pes), default=0))
@@ -126,10 +128,10 @@ def record(report: Report, parts: Parts | None = None) -> dict[str, Any]:
         "execution": {"seconds": execution.seconds, "bytes": execution.nbytes},
         "pace_tps": over_parts,
         "pace_max_tps": pace.fastest(tuples, *(config.measured or (0, tuples))),
-        "result_ms": _result_latencies(report, list(graph), named | {"total": list(graph)}),
+        "result_ms": _result_latencies(finished, list(graph), named | {"total": list(graph)}),
         "merge_ms": _percentiles(merges_ms, np.ones(len(merges_ms), np.int64)),
         "window_lag": window_lag(trace, roles),
-        "correctness": 1 - report.verdict.differing_tuples / tuples if tuples else None,
+        "correctness": 1 - finished.verdict.differing_tuples / tuples if tuples else None,
     }
 
 
@@ -185,19 +187,19 @@ def _transmission(
 
 
 def _result_latencies(
-    report: Report, actors: Sequence[str], parts: Parts
+    finished: FinishedRun, actors: Sequence[str], parts: Parts
 ) -> dict[str, dict[str, float | None]]:
     """Return per part the mean and percentiles of its results' latency, each result counted.
 
     *actors* are in the order of rank.
     """
-    config, files = report.plan.config, report.plan.files
+    config, files = finished.plan.config, finished.plan.files
     ends = [_EVER] * len(files)
     if config.measured:
         ends = split_by_stream(files, np.array(config.measured))
     found = []
     for stream, (first, stop) in enumerate(ends):
-        rows = pq.read_table(summary_path(report.directory, stream), columns=_RESULT_COLUMNS)
+        rows = pq.read_table(summary_path(finished.directory, stream), columns=_RESULT_COLUMNS)
         found.append(rows.filter((pc.field("probe_id") >= first) & (pc.field("probe_id") < stop)))
     results = pa.concat_tables(found)
     sender, count, latency_ns = (results[name].to_numpy() for name in _RESULT_COLUMNS[1:])
@@ -458,23 +460,23 @@ def growth(pace: Pace, tuples: int, rate_tps: int) -> float:
     return float(behind[1].mean() - behind[0].mean()) / passed_ns
 
 
-def is_sustained(report: Report) -> bool:
+def is_sustained(finished: FinishedRun) -> bool:
     """Return whether a finished run, which had a rate, kept up with it."""
-    rate = report.plan.config.feeding.rate_tps
+    rate = finished.plan.config.feeding.rate_tps
     assert rate is not None
-    return growth(_pace(report), report.outcome.tuples, rate) <= GROWTH
+    return growth(_pace(finished), finished.outcome.tuples, rate) <= GROWTH
 
 
-def saturated_tps(report: Report) -> float:
+def saturated_tps(finished: FinishedRun) -> float:
     """Return the tuples a second that a run without a rate did in its second half."""
-    tuples = report.outcome.tuples
-    return _pace(report).tps(tuples // 2, tuples) or 1.0
+    tuples = finished.outcome.tuples
+    return _pace(finished).tps(tuples // 2, tuples) or 1.0
 
 
-def _pace(report: Report) -> Pace:
+def _pace(finished: FinishedRun) -> Pace:
     columns = ["receiver", "last", "done_ns"]
-    trace = pq.read_table(report.directory / TRACE, columns=columns)
-    return Pace(trace, report.plan.graph().roles)
+    trace = pq.read_table(finished.directory / TRACE, columns=columns)
+    return Pace(trace, finished.plan.graph().roles)
 
 
 def highest_sustained(sustains: Callable[[int], bool], guess_tps: float) -> int:

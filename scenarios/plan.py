@@ -8,17 +8,16 @@ one's own may be another.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import networkx as nx
 
 from actors.feed import Disorder, Recorded, StreamData, StreamFile, StreamTable
+from actors.hosting.processes import reach
 from actors.source import Feeding
 from joins.errors import suggest
 from joins.queries.parser import on_one_line, parse_query
@@ -41,8 +40,6 @@ from topologies.topology import Job
 
 Prepare = Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]]
 """Returns the streams of a query, prepared."""
-_CONNECT_S = 5.0
-"""Seconds for a cluster to answer; one that takes longer is of no use to a run."""
 
 SMALL_WINDOW = 2_500
 """Up to so many tuples a window is faster scanned than looked up in an index."""
@@ -325,30 +322,21 @@ def _feeding(config: RunConfig, delays: Sequence[tuple[int, int] | None] | None 
 
 
 def _check_address(config: RunConfig, address: str | None) -> None:
-    """Raise when nothing listens at *address*: Ray itself would try for minutes to reach it."""
+    """Raise :exc:`ConfigError` where nothing listens at *address*, or the run is not for Ray."""
     if address is None:
         return
     if config.backend != "ray":
         raise ConfigError(
             f"address {address}: it is for the backend ray, and this run is {config.backend}"
         )
-    if address == "auto":
-        return
     try:
-        at = urlsplit(address if "://" in address else f"ray://{address}")
-        if not (at.hostname and at.port):
-            raise ValueError
-    except ValueError:
+        reach(address)
+    except ValueError as error:
+        raise ConfigError(f"address {address}: {error}") from None
+    except ConnectionError as error:
         raise ConfigError(
-            f"address {address}: write it as HOST:PORT, ray://HOST:PORT or auto"
-        ) from None
-    try:
-        socket.create_connection((at.hostname, at.port), _CONNECT_S).close()
-    except OSError as error:
-        raise ConfigError(
-            f"address {address}: nothing answers there ({error.strerror or error}). Give the "
-            "address of a running cluster (`ray start --head` prints it), or leave it out to "
-            "start Ray here"
+            f"address {address}: {error}. Give the address of a running cluster (`ray start "
+            "--head` prints it), or leave it out to start Ray here"
         ) from None
 
 

@@ -32,7 +32,7 @@ from scenarios.config import build_network
 from scenarios.formatting import NO_VALUE, TextTable, format_count, notebook_html
 from scenarios.measures import measured_costs, record
 from scenarios.plan import Plan
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.run_directory import TRACE
 from topologies import TopologyError
 from topologies.semijoin import Semijoin, plan_of, replanning_of, with_tuple_bytes
@@ -138,7 +138,7 @@ class Planner(ABC):
         """
 
     @abstractmethod
-    def measure(self, report: Report, proposal: Proposal) -> Proposal:
+    def measure(self, finished: FinishedRun, proposal: Proposal) -> Proposal:
         """Return the *proposal* with what the run of it cost."""
 
 
@@ -169,10 +169,10 @@ class SemijoinPlanner(Planner):
             ),
         )
 
-    def measure(self, report: Report, proposal: Proposal) -> Proposal:
+    def measure(self, finished: FinishedRun, proposal: Proposal) -> Proposal:
         """Return *proposal* with bytes and time as the trace has them."""
-        plan = report.plan
-        trace = report.directory / TRACE
+        plan = finished.plan
+        trace = finished.directory / TRACE
         (measured,) = measured_costs(trace, plan.graph(), plan.network, {_SITE})
         span_s = _arrivals_s(plan)
         return proposal.with_measured(
@@ -333,20 +333,20 @@ class WindowJoinPlanner(Planner):
             costs=(Cost(name=_WORK, unit="ns", estimated=costs.own.tuple_ns),),
         )
 
-    def measure(self, report: Report, proposal: Proposal) -> Proposal:
+    def measure(self, finished: FinishedRun, proposal: Proposal) -> Proposal:
         """Return *proposal* with the simulated machine's time, and this machine's.
 
         The time of several threads is not that of their work, so that nothing is said of it.
         """
-        plan, costs = report.plan, _costs(report.plan)
+        plan, costs = finished.plan, _costs(finished.plan)
         took_ns = _time_on_streams(plan, {name: one.making for name, one in costs.named.items()})
         proposal = replace(
             proposal, tables=(_alternatives(costs), *_on_this_machine(costs, took_ns))
         )
         if plan.parameters.threads:
             return proposal
-        busy_s = record(report)["busy_seconds"]["total"]
-        return proposal.with_measured({_WORK: busy_s * 1e9 / max(report.outcome.tuples, 1)})
+        busy_s = record(finished)["busy_seconds"]["total"]
+        return proposal.with_measured({_WORK: busy_s * 1e9 / max(finished.outcome.tuples, 1)})
 
 
 @dataclass(frozen=True, kw_only=True)

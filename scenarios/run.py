@@ -40,7 +40,8 @@ from scenarios.rehearsal import rehearse
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
 from scenarios.verdict import Verdict
-from scenarios.verdict.judge import Approximated, judge
+from scenarios.verdict.approximation import Approximated
+from scenarios.verdict.judge import judge
 from scenarios.verdict.oracle_check import WORTH_A_THREAD, Expectation
 from scenarios.wall_clock import WallClock
 from topologies.actor_graph import ActorGraph
@@ -374,7 +375,7 @@ def _simulated(measured: Measured, recovered: Recovered | None = None) -> Simula
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(Simulated):
+class FinishedRun(Simulated):
     """A finished run: what was planned, counted, measured and judged.
 
     Attributes
@@ -405,7 +406,7 @@ def execute(
     judging: Judging = "beside",
     inline_host: InlineHosting = InlineHost,
     disk: SavedRun | None = None,
-) -> Report:
+) -> FinishedRun:
     """Run *plan* into *directory* and judge it, by default after a `rehearse`.
 
     *clock* measures the parts of it; by default one that begins now. *inline_host* runs the actors
@@ -445,7 +446,7 @@ def execute(
             plan, directory, simulated.outcome, with_pairs, ahead
         )
         clock.lap("oracle")
-    return Report(
+    return FinishedRun(
         plan=plan,
         directory=directory,
         verdict=verdict,

@@ -104,10 +104,13 @@ class Range:
             raise ConfigError(f"over {text}: 2 to {_MOST_POINTS:,} values are allowed")
         spaced = np.geomspace(first, last, steps) if log else np.linspace(first, last, steps)
         whole = first.is_integer() and last.is_integer() and abs(last - first) >= steps - 1
-        listed = [round(one) if whole else float(f"{one:.4g}") for one in spaced.tolist()]
+        # Whole numbers near each other, as 1 to 4 in nine steps, are some of them the same.
+        listed = dict.fromkeys(
+            round(one) if whole else float(f"{one:.4g}") for one in spaced.tolist()
+        )
         return cls(
             key=key,
-            values=tuple(f"{one:g} {unit}" if unit else one for one in listed),
+            values=tuple(f"{one:.15g} {unit}" if unit else one for one in listed),
             log=log,
         )
 

@@ -439,11 +439,11 @@ class Search:
         keeps_up = None
         if one.last or "latency" in self.goals:
             with TemporaryDirectory(prefix="joinsim-") as folder:
-                report = execute(plan, Path(folder), line=line, rehearsal=False)
-                if report.verdict.passed is False:
+                finished = execute(plan, Path(folder), line=line, rehearsal=False)
+                if finished.verdict.passed is False:
                     raise _HopelessError("its answer was not exact")
-                found, outcome = record(report), report.outcome
-                keeps_up = None if rate_tps is None else is_sustained(report)
+                found, outcome = record(finished), finished.outcome
+                keeps_up = None if rate_tps is None else is_sustained(finished)
         else:
             ran = simulate(plan, None, pairs=False, line=line)
             found, outcome = _counted(plan, ran), ran.outcome

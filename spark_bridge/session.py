@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors.hosting.descendants import ending_with
-from joins.machine.compiling import cache_folder
+from joins.machine.cache import cache_folder
 from spark_bridge.engines import EngineUnavailable
 
 if TYPE_CHECKING:

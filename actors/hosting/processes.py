@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 from actors.protocol import ActorSpec
 from joins.errors import JoinsimError
@@ -17,6 +19,8 @@ EACH: Literal["each"] = "each"
 ProcessCount = int | Literal["each"]
 """A number of processes, or `EACH`."""
 
+_CONNECT_S = 5.0
+"""Seconds for a cluster to answer; one that takes longer is of no use to a run."""
 _NAMED_ACTORS = 4
 """A process that has more actors is named after the first of them: names are for lists on a
 terminal."""
@@ -34,6 +38,27 @@ class RayUnavailableError(JoinsimError):
     ... except js.RayUnavailableError:
     ...     there = False
     """
+
+
+def reach(address: str) -> None:
+    """Connect to a cluster at *address*, and hang up: Ray itself would try for minutes.
+
+    Raise :exc:`ValueError` saying how an address is written, and :exc:`ConnectionError` where
+    nothing answers at this one. With ``auto``, Ray looks for it.
+    """
+    if address == "auto":
+        return
+    try:
+        at = urlsplit(address if "://" in address else f"ray://{address}")
+        if not (at.hostname and at.port):
+            raise ValueError
+    except ValueError:
+        raise ValueError("write it as HOST:PORT, ray://HOST:PORT or auto") from None
+    try:
+        socket.create_connection((at.hostname, at.port), _CONNECT_S).close()
+    except (OSError, UnicodeError) as error:  # Python refuses some names of hosts as text
+        reason = getattr(error, "strerror", None) or error
+        raise ConnectionError(f"nothing answers there ({reason})") from None
 
 
 class Processes(Protocol):

@@ -36,7 +36,7 @@ os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
 
 from actors.hosting import ray_agent
 from actors.hosting.descendants import ending_with
-from actors.hosting.processes import RayUnavailableError
+from actors.hosting.processes import RayUnavailableError, reach
 from joins.threads import usable_cores
 
 try:
@@ -206,7 +206,7 @@ def _start(address: str | None, processes: int) -> None:
                 _system_config=_SYSTEM_CONFIG,
             )
         else:
-            _reach(address)
+            reach(address)
             ray.init(
                 address=address,
                 runtime_env=None if JOB in os.environ else SHIPPED,
@@ -222,25 +222,10 @@ def _start(address: str | None, processes: int) -> None:
         ) from None
 
 
-def _reach(address: str) -> None:
-    """Raise :exc:`ConnectionError` where no machine takes a connection at ``HOST:PORT``.
-
-    Ray itself tries for more than a minute. What other addresses mean it says at once.
-    """
-    host, _, port = address.rpartition(":")
-    if not host or "/" in host or not port.isdecimal():
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), _REACHED_S).close()
-    except (OSError, OverflowError) as error:
-        raise ConnectionError(f"nothing answers there ({error})") from None
-
-
 _LOOK_S = 2.0
 _LOOK_FOR_NODE_S = 0.02
 _REGISTERED_S = 30.0
 _CONNECT_S = 1.0
-_REACHED_S = 5.0
 _GONE_S = 12.0
 """For so long a head may be missing: one that is started again is back by then, and what stops for
 it has stopped within half a minute."""

@@ -39,10 +39,9 @@ from numba.core.runtime import rtsys
 from numba.core.typed_passes import NopythonTypeInference
 from numba.extending import intrinsic, register_jitable
 
-F = TypeVar("F", bound=Callable[..., Any])
+from joins.machine.cache import cache_folder
 
-CACHE_VARIABLE = "JOINSIM_CACHE"
-"""Environment variable that names another folder for machine code."""
+F = TypeVar("F", bound=Callable[..., Any])
 
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([^\n#]+))", re.M
@@ -188,15 +187,6 @@ def instruction(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], 
         return intrinsic(typed)
 
     return declare
-
-
-def cache_folder() -> Path:
-    """Return the folder for machine code: `CACHE_VARIABLE`'s, else the user's cache folder."""
-    own = os.environ.get(CACHE_VARIABLE)
-    if own:
-        return Path(own)
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches) / "joinsim" / "kernels"
 
 
 def _compiled(function: F, **options: Any) -> F:

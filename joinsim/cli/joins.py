@@ -56,7 +56,7 @@ def demo(json_output: Json = False) -> int:
     """
     from joinsim import Run
     from joinsim._scenario import Scenario
-    from scenarios.terminal.views import show_backends, show_report
+    from scenarios.terminal.views import show_backends, show_run
 
     terminal = open_terminal(quiet=json_output)
     absent = [name for name in ("spark", "ray") if find_spec(_PACKAGES[name]) is None]
@@ -76,7 +76,7 @@ def demo(json_output: Json = False) -> int:
         )
         run = chosen.run(backend=backend)
         assert isinstance(run, Run)  # the scenario is no study
-        show_report(terminal.out, run.finished, run.replay)
+        show_run(terminal.out, run.finished, run.replay)
         runs.append(run)
     equal = len({run.digest for run in runs}) == 1
     if len(runs) > 1:
@@ -135,7 +135,7 @@ def _resume(options: RunOptions, directory: Path, scenario: str | None, terminal
 
     besides = ("resume", "address", "watch", "figure", "json_output")
     extra = [
-        f"--{one.name.replace('_', '-')}"
+        "--set" if one.name == "settings" else f"--{one.name.replace('_', '-')}"
         for one in fields(options)
         if one.name not in besides and getattr(options, one.name) != one.default
     ]
@@ -148,9 +148,9 @@ def _resume(options: RunOptions, directory: Path, scenario: str | None, terminal
 
 
 def _show_run(options: RunOptions, finished: Run, terminal: Terminal) -> int:
-    from scenarios.terminal.views import show_report
+    from scenarios.terminal.views import show_run
 
-    show_report(terminal.out, finished.finished, finished.replay)
+    show_run(terminal.out, finished.finished, finished.replay)
     _write_out(options, finished, terminal)
     return exit_code(finished.verdict.passed)
 
@@ -389,14 +389,14 @@ def plan(
 ) -> int:
     """Explain how a system will go about a join, and what that should cost."""
     from joinsim import ConfigError
-    from scenarios.terminal.views import show_proposal, show_report
+    from scenarios.terminal.views import show_proposal, show_run
 
     if options.figure is not None and not simulate:
         raise ConfigError(f"--figure {options.figure}: it draws the run; leave out --no-simulate")
     chosen, terminal = open_scenario(options, scenario, {"topology": topology})
     proposal, finished = chosen.plan(simulate=simulate, out=options.out)
     if finished is not None:
-        show_report(terminal.out, finished.finished, finished.replay)
+        show_run(terminal.out, finished.finished, finished.replay)
         _draw_figure(options.figure, finished, terminal)
     show_proposal(terminal.out, proposal)
     if options.json_output:

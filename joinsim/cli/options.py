@@ -243,16 +243,11 @@ def _run_settings(options: QueryOptions) -> dict[str, Any]:
             # Live is on Ray alone, so it need not be said twice.
             "backend": options.backend or ("ray" if options.clock == "live" else None),
             "clock": options.clock,
-            "processes": _number(options.processes),
+            "processes": options.processes,
             "pairs": options.pairs or None,
             "repeat": options.repeat,
         }
     return settings
-
-
-def _number(text: str | None) -> int | str | None:
-    """Return a whole number as one; any other text is for the configuration to judge."""
-    return int(text) if text is not None and text.lstrip("-").isdigit() else text
 
 
 def _with_files(config: RunConfig, data: list[Path], options: QueryOptions) -> list[dict[str, Any]]:
@@ -265,7 +260,7 @@ def _with_files(config: RunConfig, data: list[Path], options: QueryOptions) -> l
     if data and len(data) != len(streams):
         raise ConfigError(f"--data: {config.name} has {len(streams)} stream(s), {len(data)} given")
     for stream, path in zip(streams, data, strict=False):
-        stream |= {"files": [str(path)], "synthetic": None}
+        stream |= {"files": [str(path)], "synthetic": None, "table": None}
     for key, meaning in (("time", "event time"), ("arrival", "order of arrival")):
         columns = _by_place(config, f"--{key}", getattr(options, key) or [])
         for place, column in columns.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -48,11 +49,15 @@ def show(
 ) -> None:
     """Show who sends to whom in a topology, and what can be set of it."""
     import joinsim
+    from scenarios.plan import make_parameters
     from scenarios.terminal.views import show_topology
     from topologies import find_topology
 
     terminal = open_terminal(quiet=False)
     parameters = parse_settings(settings or [])
+    # Before they are passed as arguments, beside others of which one may have the same name.
+    own = {name: value for name, value in parameters.items() if name != "sink"}
+    make_parameters(find_topology(topology), own)
     if out:
         terminal.out.print(f"wrote {joinsim.draw(topology, out, **parameters)}")
     else:
@@ -74,10 +79,11 @@ def topology(
     import joinsim
 
     folder = joinsim.new_topology(name, out)[0].parent
+    place = shlex.quote(str(folder))
     typer.echo(
         f"wrote {folder}: src/{name}.py, test_{name}.py, pyproject.toml\n"
-        f"  try it:      pip install --editable {folder} && joinsim run spo-q1 --topology {name}\n"
-        f"  check it:    pytest {folder}"
+        f"  try it:      pip install --editable {place} && joinsim run spo-q1 --topology {name}\n"
+        f"  check it:    pytest {place}"
     )
 
 

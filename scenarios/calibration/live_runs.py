@@ -25,7 +25,7 @@ from scenarios import scenario_files
 from scenarios.many_runs import Preparation
 from scenarios.plan import Plan, make_plan
 from scenarios.rehearsal import rehearse
-from scenarios.run import Report, execute, live_system
+from scenarios.run import FinishedRun, execute, live_system
 from topologies import TOPOLOGIES, TopologyError
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class Speed:
     exact: bool
 
     @classmethod
-    def of(cls, runs: Sequence[Report]) -> Speed:
+    def of(cls, runs: Sequence[FinishedRun]) -> Speed:
         """Return what *runs* of one plan came to; at least one."""
         latencies = [ns / 1e6 for run in runs if (ns := run.latencies.percentile(50)) is not None]
         return cls(
@@ -274,7 +274,7 @@ def watch(
     return watched
 
 
-def _run(plan: Plan) -> Report:
+def _run(plan: Plan) -> FinishedRun:
     """Run *plan*; leave no files."""
     with tempfile.TemporaryDirectory(prefix="joinsim-") as folder:
         return execute(plan, Path(folder))

@@ -80,17 +80,17 @@ class Ray(_JoinsimEngine):
 def _run(plan: Plan, directory: Path) -> EngineResult:
     keep_freed_memory()  # as every command does
     try:
-        report = execute(plan, directory, judging="after")
+        finished = execute(plan, directory, judging="after")
     except (ActorError, RayUnavailableError) as error:
         raise EngineFailed(str(error)) from error
-    parts = report.clock.parts
+    parts = finished.clock.parts
     return EngineResult(
         totals=_totals(plan, directory),
         start_seconds=parts["compile"] + parts["start"],
         wall_seconds=parts["run"] + parts["write"],
-        latency_ms=latency_ms(report),
-        shuffled_bytes=report.outcome.nbytes,
-        memory_bytes=report.memory_bytes,
+        latency_ms=latency_ms(finished),
+        shuffled_bytes=finished.outcome.nbytes,
+        memory_bytes=finished.memory_bytes,
         note=f"topology {plan.topology.name}",
     )
 

@@ -25,6 +25,7 @@ from markupsafe import Markup
 
 from actors.whole_files import write_bytes, write_text
 from joins.errors import OutputError
+from joins.machine.cache import cache_folder
 from scenarios.scenario_files import ConfigError
 
 COLOURS = {
@@ -266,8 +267,6 @@ def vega_script() -> Markup:
 
     To make it takes seconds; so that is done once for each version.
     """
-    from joins.machine.compiling import cache_folder  # with numba, which no other figure needs
-
     path = cache_folder() / f"vega-{version('vl-convert-python')}.js"
     if path.is_file():
         return Markup(path.read_text(encoding="utf-8"))

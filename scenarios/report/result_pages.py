@@ -42,7 +42,7 @@ from scenarios.report.result_tables import (
 from scenarios.report.run_pages import fill_page
 from scenarios.report.run_pictures import run_pictures
 from scenarios.report.study_picture import kinds_key, study_picture
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import ClaimCounts, Reproduced, Reproduction, went_wrong
@@ -87,8 +87,8 @@ picture_of.register(Findings, study_picture)
 
 
 @picture_of.register
-def _(report: Report) -> Picture:
-    return run_pictures(report).pictures["time"]
+def _(finished: FinishedRun) -> Picture:
+    return run_pictures(finished).pictures["time"]
 
 
 @picture_of.register

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scenarios.advice import Advice
     from scenarios.engines.comparison import EngineComparison
     from scenarios.many_runs import SystemComparison
-    from scenarios.run import Report
+    from scenarios.run import FinishedRun
     from scenarios.study.findings import Findings
     from scenarios.study.study import Chart
     from scenarios.surveys.survey import Kind
@@ -46,11 +46,11 @@ def checks_table(verdict: Verdict) -> TextTable:
     return TextTable(columns=("check", "", "finding"), rows=rows)
 
 
-def offenders_table(report: Report) -> TextTable:
+def offenders_table(finished: FinishedRun) -> TextTable:
     """Return some of the pairs that are wrong, and when their tuples reached each PE."""
-    streams = report.plan.query.streams
+    streams = finished.plan.query.streams
     rows = []
-    for one in report.verdict.offenders:
+    for one in finished.verdict.offenders:
         arrivals = sorted(one.arrivals_ms.items(), key=lambda arrival: arrival[1])
         reached = ", ".join(f"{actor} {ms:.3f}" for actor, ms in arrivals) or "no PE"
         pair = (str(one.probe_id), str(one.match_id))

@@ -38,7 +38,7 @@ from scenarios.report.run_pictures import (
     time_picture,
 )
 from scenarios.report.run_summary import NEAR, describe_verdict, settings_tables, summary
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.run_directory import RUN_RECORD, read_json
 from scenarios.scenario_files import ConfigError, validate
 
@@ -73,32 +73,32 @@ def fill_page(path: Path, template: str, **context: Any) -> Path:
     return path
 
 
-def write_report(report: Report, path: Path, replay: str) -> None:
+def write_report(finished: FinishedRun, path: Path, replay: str) -> None:
     """Write the page of a run to *path*; *replay* is the command that repeats the run.
 
     Raise :exc:`OutputError` when the file cannot be written.
     """
-    figures = run_pictures(report)
-    report.clock.lap("report")
-    run = summary(report)
+    figures = run_pictures(finished)
+    finished.clock.lap("report")
+    run = summary(finished)
     fill_page(
         path,
         "report.html",
         run=run,
-        word=VERDICT_WORDS[report.verdict.passed],
-        verdict=describe_verdict(report.verdict),
-        checks=checks_table(report.verdict),
-        offenders=offenders_table(report) if report.verdict.offenders else None,
-        remarks=[*report.plan.notes, *report.plan.warnings, *report.plan.assumptions],
+        word=VERDICT_WORDS[finished.verdict.passed],
+        verdict=describe_verdict(finished.verdict),
+        checks=checks_table(finished.verdict),
+        offenders=offenders_table(finished) if finished.verdict.offenders else None,
+        remarks=[*finished.plan.notes, *finished.plan.warnings, *finished.plan.assumptions],
         figures=figures,
         near_saturation=NEAR,
         messages_max=MESSAGES_MAX,
         streams=_streams_table(run["streams"]),
-        settings=settings_tables(report),
-        wall=report.clock,
+        settings=settings_tables(finished),
+        wall=finished.clock,
         replay=replay,
     )
-    report.clock.lap("report")
+    finished.clock.lap("report")
 
 
 def _streams_table(streams: Sequence[Mapping[str, Any]]) -> TextTable:
@@ -153,10 +153,10 @@ class RunRecord:
     data: Mapping[str, Columns]
 
     @classmethod
-    def of(cls, report: Report) -> RunRecord:
+    def of(cls, finished: FinishedRun) -> RunRecord:
         """Return the record of a run that is at hand."""
-        pictures = json.loads(pictures_json(run_pictures(report).pictures))
-        return cls(where=str(report.directory), summary=summary(report), data=_data(pictures))
+        pictures = json.loads(pictures_json(run_pictures(finished).pictures))
+        return cls(where=str(finished.directory), summary=summary(finished), data=_data(pictures))
 
     @classmethod
     def read(cls, directory: Path) -> RunRecord:

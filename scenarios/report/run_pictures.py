@@ -35,7 +35,7 @@ from scenarios.report.run_analysis import (
     split_by_stream,
 )
 from scenarios.report.topology_drawing import draw_load
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.run_directory import TRACE
 
 PERCENTS = (50, 95, 99)
@@ -96,18 +96,18 @@ class RunPictures:
     faults: list[str]
 
 
-def run_pictures(report: Report) -> RunPictures:
+def run_pictures(finished: FinishedRun) -> RunPictures:
     """Read the run's trace and results, and return its pictures."""
-    graph = report.plan.graph()
-    bins = TimeBins.over(report.outcome.virtual_ns, report.outcome.messages)
-    trace = analyse_trace(report.directory / TRACE, list(graph), graph.sources, bins)
-    born = _born(report, trace)
-    results = analyse_results(report.directory, bins, split_by_stream(report.plan.files, born))
+    graph = finished.plan.graph()
+    bins = TimeBins.over(finished.outcome.virtual_ns, finished.outcome.messages)
+    trace = analyse_trace(finished.directory / TRACE, list(graph), graph.sources, bins)
+    born = _born(finished, trace)
+    results = analyse_results(finished.directory, bins, split_by_stream(finished.plan.files, born))
     role_of, operators = graph.roles, graph.operators
     by_operator = len(role_of) > _ROWS_MAX
     row_of = role_of if by_operator else {pe: pe for pes in operators.values() for pe in pes}
-    faults = _fault_spans(report)
-    utilisation = trace.utilisation(report.outcome.virtual_ns)
+    faults = _fault_spans(finished)
+    utilisation = trace.utilisation(finished.outcome.virtual_ns)
     loads = dict(zip(trace.actors, utilisation.tolist(), strict=True))
     busiest = int(np.argmax(utilisation))
     fullest = max(trace.channel_bytes.items(), key=lambda item: item[1], default=None)
@@ -116,7 +116,7 @@ def run_pictures(report: Report) -> RunPictures:
         pictures={
             "stages": stages_picture(_stages(trace, role_of)),
             "time": _shaded(time_picture(_over_time(bins, born, results)), faults),
-            "messages": _shaded(_messages_picture(report, row_of), faults),
+            "messages": _shaded(_messages_picture(finished, row_of), faults),
             "queues": _shaded(_queues_picture(trace, row_of), faults),
             "load": load_picture(_loads(loads, operators)),
         },
@@ -131,11 +131,11 @@ def run_pictures(report: Report) -> RunPictures:
     )
 
 
-def _fault_spans(report: Report) -> list[dict[str, Any]]:
+def _fault_spans(finished: FinishedRun) -> list[dict[str, Any]]:
     """Return when the run's faults were there, as rows of data."""
-    end_ns = report.outcome.virtual_ns
+    end_ns = finished.outcome.virtual_ns
     found: dict[tuple[str, int, int], None] = {}
-    for fault, spans in report.plan.faults.rows:
+    for fault, spans in finished.plan.faults.rows:
         listed = list(islice(spans.until(end_ns), _SPANS_MAX + 1))
         if len(listed) > _SPANS_MAX:
             listed = [(listed[0][0], end_ns)]
@@ -166,9 +166,9 @@ def _shaded(picture: Picture, faults: Sequence[Mapping[str, Any]]) -> Picture:
     return replace(picture, panels=panels)
 
 
-def _born(report: Report, trace: TraceFigures) -> np.ndarray:
+def _born(finished: FinishedRun, trace: TraceFigures) -> np.ndarray:
     """Return how many tuples had come into being by each edge of the time bins."""
-    rate_tps = report.plan.config.feeding.rate_tps
+    rate_tps = finished.plan.config.feeding.rate_tps
     if rate_tps is None:  # then they come into being as they are sent
         return trace.entered
     return born_at_rate(trace.bins, rate_tps, int(trace.entered[-1]))
@@ -361,10 +361,10 @@ def _queues_picture(trace: TraceFigures, row_of: Mapping[str, str]) -> Picture:
     )
 
 
-def _messages_picture(report: Report, row_of: Mapping[str, str]) -> Picture:
+def _messages_picture(finished: FinishedRun, row_of: Mapping[str, str]) -> Picture:
     """Return the space-time diagram: a row an actor, a line a message from sender to receiver."""
     rows = list(dict.fromkeys(row_of.values()))
-    found = first_messages(report.directory / TRACE, MESSAGES_MAX)
+    found = first_messages(finished.directory / TRACE, MESSAGES_MAX)
     ends = {"from": found.pop("sender"), "to": found.pop("receiver")}
     data = {end: [row_of[actor] for actor in actors] for end, actors in ends.items()} | found
     span_s = (0.0, max(data["done_s"], default=0.0) or 1.0)

@@ -41,10 +41,10 @@ from scenarios.formatting import (
 )
 from scenarios.machine import versions
 from scenarios.report.run_analysis import sum_by_name
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.run_directory import RUN_RECORD, TRACE, write_json
 from scenarios.verdict import Verdict
-from scenarios.verdict.judge import Approximated
+from scenarios.verdict.approximation import Approximated
 from spark_bridge.prepared import PreparedStream
 
 _PERCENTILES = (50, 75, 95, 99)
@@ -60,9 +60,9 @@ average for as long as four others are served, where both times are exponential 
 _COLUMNS = ["sender", "receiver", "rows", "first", "last", "started_ns", "done_ns"]
 
 
-def summary(report: Report) -> dict[str, Any]:
+def summary(finished: FinishedRun) -> dict[str, Any]:
     """Return the stable keys: what was run and what came out."""
-    plan, outcome, verdict = report.plan, report.outcome, report.verdict
+    plan, outcome, verdict = finished.plan, finished.outcome, finished.verdict
     config = plan.config
     return {
         "scenario": config.name,
@@ -83,17 +83,17 @@ def summary(report: Report) -> dict[str, Any]:
         "digest": outcome.digest,
         "tuples": outcome.tuples,
         "virtual_seconds": outcome.virtual_ns / 1e9 if config.clock == "virtual" else None,
-        "wall_seconds": report.clock.seconds,
-        "wall_parts": dict(report.clock.parts),
-        "throughput_tps": report.throughput_tps,
-        "latency_ms": latency_ms(report),
+        "wall_seconds": finished.clock.seconds,
+        "wall_parts": dict(finished.clock.parts),
+        "throughput_tps": finished.throughput_tps,
+        "latency_ms": latency_ms(finished),
         "network": {"messages": outcome.messages, "bytes": outcome.nbytes},
         "faults": _injected_faults(outcome.injected),
         "recovery": asdict(outcome.recovered) if outcome.recovered else None,
-        "memory_bytes": report.memory_bytes,
-        "collectors": collectors(report),
+        "memory_bytes": finished.memory_bytes,
+        "collectors": collectors(finished),
         "verdict": {key: getattr(verdict, key) for key in _VERDICT},
-        "approximation": _approximation(report),
+        "approximation": _approximation(finished),
     }
 
 
@@ -102,26 +102,26 @@ def _injected_faults(injected: Injected | None) -> dict[str, Any] | None:
     return vars(injected) | {"counts": dict(injected.counts)} if injected else None
 
 
-def latency_ms(report: Report) -> dict[str, float | None]:
+def latency_ms(finished: FinishedRun) -> dict[str, float | None]:
     """Return percentiles of the tuples' latency in milliseconds of its clock; None without any."""
-    found = {f"p{p}": report.latencies.percentile(p) for p in _PERCENTILES}
-    found["max"] = report.latencies.percentile(100)
+    found = {f"p{p}": finished.latencies.percentile(p) for p in _PERCENTILES}
+    found["max"] = finished.latencies.percentile(100)
     return {name: None if ns is None else ns / 1e6 for name, ns in found.items()}
 
 
-def _approximation(report: Report) -> dict[str, Any]:
+def _approximation(finished: FinishedRun) -> dict[str, Any]:
     """Return what an approximate run says of its recall; None where nothing is left out."""
     names = [field.name for field in fields(Approximated)]
-    return asdict(report.approximated) if report.approximated else dict.fromkeys(names)
+    return asdict(finished.approximated) if finished.approximated else dict.fromkeys(names)
 
 
-def collectors(report: Report) -> dict[str, float | None]:
+def collectors(finished: FinishedRun) -> dict[str, float | None]:
     """Return what the collectors of an interval join did; None where there are none.
 
     ``most_tuples`` waited in one of them at once, ``delay_ms`` is what a tuple waited for its turn
     on average and ``longest_ms`` at the most; ``backward_watermarks`` were ignored.
     """
-    path = collectors_path(report.directory)
+    path = collectors_path(finished.directory)
     rows = pq.read_table(path) if path.exists() else COLLECTORS_SCHEMA.empty_table()
     most, tuples, waited_ns, longest_ns, backward = (
         rows[name].to_numpy()
@@ -137,27 +137,27 @@ def collectors(report: Report) -> dict[str, float | None]:
     }
 
 
-def write_run_json(report: Report, replay: str) -> None:
+def write_run_json(finished: FinishedRun, replay: str) -> None:
     """Write the summary, the whole configuration, the checks and the versions."""
-    config = report.plan.config
-    whole = summary(report) | {
+    config = finished.plan.config
+    whole = summary(finished) | {
         # What was measured of each; nothing where they lived in other processes.
         "actors": {
-            name: {"seconds": round(seconds, 6), "state_bytes": report.state_bytes[name]}
-            for name, seconds in report.kernel_seconds.items()
+            name: {"seconds": round(seconds, 6), "state_bytes": finished.state_bytes[name]}
+            for name, seconds in finished.kernel_seconds.items()
         },
         "configuration": config.model_dump(mode="json"),
         "parameters": to_jsonable_python(
-            {name: plain_value(value) for name, value in asdict(report.plan.parameters).items()},
+            {name: plain_value(value) for name, value in asdict(finished.plan.parameters).items()},
             fallback=str,
         ),
-        "warnings": list(report.plan.warnings),
-        "checks": [asdict(check) for check in report.verdict.checks],
-        "offenders": [asdict(offender) for offender in report.verdict.offenders],
+        "warnings": list(finished.plan.warnings),
+        "checks": [asdict(check) for check in finished.verdict.checks],
+        "offenders": [asdict(offender) for offender in finished.verdict.offenders],
         "versions": versions(),
         "replay": replay,
     }
-    write_json(report.directory / RUN_RECORD, whole)
+    write_json(finished.directory / RUN_RECORD, whole)
 
 
 def describe_verdict(verdict: Verdict) -> str:
@@ -175,6 +175,8 @@ def describe_verdict(verdict: Verdict) -> str:
         text = f"Exactly the {verdict.expected:,} expected pairs came out, each once."
     else:
         listed = ", ".join(f"{count:,} {kind}" for count, kind in errors if count)
+        # A live run's pairs are not known, where it only counted them.
+        listed = listed or f"{verdict.differing_tuples:,} tuples have others than they should"
         text = f"{verdict.expected:,} pairs were expected, {verdict.produced:,} came out: {listed}."
     if not verdict.claims_exact and not verdict.exact:
         text += (
@@ -240,16 +242,16 @@ class RunLoad:
         return about
 
 
-def measure_load(report: Report) -> RunLoad | None:
-    """Return how *report*'s run was loaded; None where it is live or was fed without a rate."""
-    config, outcome = report.plan.config, report.outcome
+def measure_load(finished: FinishedRun) -> RunLoad | None:
+    """Return how the run was loaded; None where it is live or was fed without a rate."""
+    config, outcome = finished.plan.config, finished.outcome
     rate_tps = config.feeding.rate_tps
     if rate_tps is None or config.clock == "live" or not outcome.virtual_ns:
         return None
-    graph = report.plan.graph()
+    graph = finished.plan.graph()
     sources = graph.sources
     tuples, waited_ns, busy_ns = 0, 0.0, Counter(dict.fromkeys(graph, 0))
-    with pq.ParquetFile(report.directory / TRACE) as file:
+    with pq.ParquetFile(finished.directory / TRACE) as file:
         for block in file.iter_batches(columns=_COLUMNS):
             rows = pa.table(block)
             served_ns = pc.subtract(rows["done_ns"], rows["started_ns"])
@@ -264,38 +266,38 @@ def measure_load(report: Report) -> RunLoad | None:
     busiest = max(working, key=working.__getitem__)
     return RunLoad(
         rate_tps=rate_tps,
-        throughput_tps=report.throughput_tps,
+        throughput_tps=finished.throughput_tps,
         batching_ms=waited_ns / max(1, tuples) / 1e6,
-        median_ms=latency_ms(report)["p50"],
+        median_ms=latency_ms(finished)["p50"],
         busiest=busiest,
         busy=working[busiest] / outcome.virtual_ns,
     )
 
 
-def summary_rows(report: Report) -> list[tuple[str, str]]:
+def summary_rows(finished: FinishedRun) -> list[tuple[str, str]]:
     """Return the run's main figures, as names and values."""
-    outcome, clock = report.outcome, report.plan.config.clock
+    outcome, clock = finished.outcome, finished.plan.config.clock
     seconds = outcome.virtual_ns / 1e9
-    latency = "  ".join(f"{name} {format_ms(ms)}" for name, ms in latency_ms(report).items())
+    latency = "  ".join(f"{name} {format_ms(ms)}" for name, ms in latency_ms(finished).items())
     rows = [
         ("tuples", f"{outcome.tuples:,} in {seconds:,.4g} {clock} seconds"),
-        *_rejected(report.plan.streams),
-        ("throughput", f"{report.throughput_tps:,.0f} tuples/s ({clock})"),
+        *_rejected(finished.plan.streams),
+        ("throughput", f"{finished.throughput_tps:,.0f} tuples/s ({clock})"),
         ("latency", f"{latency}  ms ({clock})"),
         ("network", f"{outcome.messages:,} messages, {format_bytes(outcome.nbytes)}"),
     ]
-    if load := measure_load(report):
+    if load := measure_load(finished):
         rows += [("batching", load.batching), ("load", load.saturation)]
     if outcome.injected:
         rows += _faults(outcome.injected)
-    collected = collectors(report)
+    collected = collectors(finished)
     if collected["delay_ms"]:
         waited = f"at most {format_count(collected['most_tuples'])} tuples waited in one of them"
         mean, longest = format_ms(collected["delay_ms"]), format_ms(collected["longest_ms"])
         each = f"each tuple {mean} ms on average, at most {longest}"
         rows.append(("collectors", f"{waited}, {each}"))
-    rows.append(("wall time", str(report.clock)))
-    rows.append(("peak memory", format_bytes(report.memory_bytes)))
+    rows.append(("wall time", str(finished.clock)))
+    rows.append(("peak memory", format_bytes(finished.memory_bytes)))
     return rows
 
 
@@ -321,25 +323,25 @@ def _faults(injected: Injected) -> list[tuple[str, str]]:
     return rows
 
 
-def summary_text(report: Report) -> str:
+def summary_text(finished: FinishedRun) -> str:
     """Return a run as a few lines of plain text: its verdict and main figures."""
-    rows = summary_rows(report)
+    rows = summary_rows(finished)
     width = max(len(name) for name, _ in rows)
-    verdict = f"{VERDICT_WORDS[report.verdict.passed]}: {describe_verdict(report.verdict)}"
-    config = report.plan.config
+    verdict = f"{VERDICT_WORDS[finished.verdict.passed]}: {describe_verdict(finished.verdict)}"
+    config = finished.plan.config
     opening = f"{config.name} on {config.topology}, seed {config.seed}"
     return "\n".join([opening, verdict, *(f"{name:<{width}}  {text}" for name, text in rows)])
 
 
-def summary_html(report: Report) -> str:
+def summary_html(finished: FinishedRun) -> str:
     """Return a run as a few lines of HTML for a notebook: what ran, its verdict, main figures."""
-    config, verdict = report.plan.config, report.verdict
+    config, verdict = finished.plan.config, finished.verdict
     word = VERDICT_WORDS[verdict.passed]
     return (
         f"<p><b>{escape(config.name)}</b> on {escape(config.topology)}, seed {config.seed}, "
         f"{config.backend} backend, {config.clock} clock<br>"
         f"<b>{word}</b>: {escape(describe_verdict(verdict))}</p>\n"
-        f"{TextTable(columns=(), rows=summary_rows(report)).html()}"
+        f"{TextTable(columns=(), rows=summary_rows(finished)).html()}"
     )
 
 
@@ -349,20 +351,19 @@ _RUN = (
 """Keys of a run that are in no section of their own."""
 
 
-def settings_tables(report: Report) -> list[TextTable]:
+def settings_tables(finished: FinishedRun) -> list[TextTable]:
     """Return everything that was set for a run, by title."""
-    config = report.plan.config
+    config = finished.plan.config
     # Of the whole configuration only the silence is a quantity; its schema takes long to make.
     run = {key: getattr(config, key) for key in _RUN}
     run |= {"silence": format_duration(config.silence), "rows": config.rows or "all"}
     feeding = format_values(config.feeding)
     if config.feeding.rate_tps is None:
         feeding["rate_tps"] = "as fast as the system takes them"
-    titles: dict[str, dict[str, Any]] = {
-        "Run": run | config.bind,
-        "Parameters": format_values(report.plan.parameters),
-        "Feeding": feeding,
-    }
+    titles: dict[str, dict[str, Any]] = {"Run": run}
+    if config.bind:
+        titles["Placeholders"] = config.bind
+    titles |= {"Parameters": format_values(finished.plan.parameters), "Feeding": feeding}
     if config.recovery:
         titles["Recovery"] = format_values(config.recovery)
     if config.clock == "virtual":
@@ -389,9 +390,14 @@ def settings_tables(report: Report) -> list[TextTable]:
 def _network(network: NetworkConfig) -> dict[str, Any]:
     link = PRESETS[network.preset]
     mean, rate = format_duration(link.latency.mean_ns), format_bit_rate(link.bandwidth_bps)
+    preset = f"{network.preset} ({link.latency.kind} {mean}, {rate})"
+    return format_network(network) | {"preset": preset}
+
+
+def format_network(network: NetworkConfig) -> dict[str, Any]:
+    """Return the values of a network, quantities with their units, each link by its two sites."""
     values = format_values(network)
     del values["links"]
-    values["preset"] = f"{network.preset} ({link.latency.kind} {mean}, {rate})"
     for one in network.links:
         differs = one.model_dump(exclude={"a", "b"}, exclude_none=True)
         values[f"{one.a} - {one.b}"] = _listed(one, differs)

@@ -8,6 +8,7 @@ are small crosses, where they are not so far from ours that these could not be r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -51,9 +52,11 @@ def study_picture(findings: Findings) -> Picture:
     """Return a picture of all panels of a study."""
     study = findings.study
     variants = list(study.section.variants)
+    split = _split(study.charts)
+    times = Counter(name for name, _ in split)
     parts = [
-        (name or f"panel {number + 1}", name, chart)
-        for number, (name, chart) in enumerate(_split(study.charts))
+        (name if name and times[name] == 1 else f"{name}, panel {number}".strip(", "), name, chart)
+        for number, (name, chart) in enumerate(split, 1)
     ]
     rows = {label: _rows(findings, chart, label) for label, _, chart in parts}
     columns = zip(*(row for part in rows.values() for row in part), strict=True)

@@ -100,7 +100,7 @@ class Findings(WrittenResult):
             return None
         trials = COUNTED.get(measure) if len(numbers) > 1 else None
         counted = sum(int(look_up(record, trials) or 0) for record in records) if trials else 0
-        return Estimate(tuple(value / per for value in known), counted=counted)
+        return Estimate(tuple(value / per for value in known), counted=counted, whole=1 / per)
 
     @property
     def remarks(self) -> list[str]:

@@ -41,10 +41,13 @@ class Estimate:
         A value per seed.
     counted
         Of a share: of how many things in all seeds together; 0 for any other figure.
+    whole
+        Of a share: what all of them are, as 100 in percent.
     """
 
     samples: tuple[float, ...]
     counted: int = 0
+    whole: float = 1.0
 
     @cached_property
     def mean(self) -> float:
@@ -66,8 +69,9 @@ class Estimate:
         low, high = _student(self.samples)
         if not self.counted:
             return low, high
-        wilson_low, wilson_high = _wilson(self.mean, self.counted)
-        return min(max(low, 0.0), wilson_low), max(min(high, 1.0), wilson_high)
+        wilson = _wilson(self.mean / self.whole, self.counted)
+        wilson_low, wilson_high = (end * self.whole for end in wilson)
+        return min(max(low, 0.0), wilson_low), max(min(high, self.whole), wilson_high)
 
     def with_(self, other: Estimate, function: Callable[[float, float], float]) -> Estimate:
         """Return the estimate of a *function* of two, seed by seed: a seed's runs share data."""

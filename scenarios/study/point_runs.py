@@ -35,7 +35,7 @@ from scenarios.measures import (
 )
 from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.processes import process_pool
-from scenarios.run import InlineHosting, Report, execute
+from scenarios.run import FinishedRun, InlineHosting, execute
 from scenarios.run_directory import POINTS, read_json, write_json
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.findings import Findings, digest_inputs, digest_runs
@@ -311,7 +311,7 @@ def _find_sustainable(one: _PointRun) -> RunResult:
     best: dict[str, Any] = {}
     rates: dict[int, bool] = {}
 
-    def run(rate: int | None, folder: str) -> Report:
+    def run(rate: int | None, folder: str) -> FinishedRun:
         config = change(one.point.config, {_RATE: rate})
         return execute(make_plan(config, prepare=lambda *_: one.streams), Path(folder))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isnan
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from scenarios.config import SCALES, Section
 from scenarios.formatting import format_value
@@ -39,7 +39,13 @@ def _short(value: Any) -> str:
     return str(value)
 
 
-class Axis(Section):
+class _Part(Section):
+    """A part of a study's section, whose names may be numbers, as a word that stands for one is."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+
+class Axis(_Part):
     """What runs along x.
 
     Attributes
@@ -78,12 +84,20 @@ class Axis(Section):
     @model_validator(mode="after")
     def _fits(self) -> Axis:
         for value in self.values:
-            if len(self.keys) > 1 and len(_as_list(value)) != len(self.keys):
+            if self.keys and len(_as_list(value)) != len(self.keys):
                 raise ValueError(f"{value!r} must have a value for each of {', '.join(self.keys)}")
         if self.names and self.form:
             raise ValueError("names or form: points have one name")
         if self.names and len(self.names) != len(self.values):
             raise ValueError(f"{len(self.names)} names for {len(self.values)} values")
+        for place, value in enumerate(self.values):
+            try:
+                self.name(place)
+            except (LookupError, ValueError, AttributeError):
+                raise ValueError(
+                    f"form = {self.form!r} makes no name of {value!r}: {{0}} is its first value, "
+                    "{1} the second"
+                ) from None
         if self.only and max(self.only) >= len(self.values):
             raise ValueError(f"only: there are {len(self.values)} values, from position 0")
         if self.log and self.categories:
@@ -104,7 +118,7 @@ class Axis(Section):
         return " / ".join(str(value) for value in _as_list(self.values[place]))
 
 
-class Variant(Section):
+class Variant(_Part):
     """One line of the figure.
 
     Attributes
@@ -141,7 +155,7 @@ class Variant(Section):
         return dict(zip(keys, _as_list(value), strict=False))
 
 
-class Panel(Section):
+class Panel(_Part):
     """One part of the figure.
 
     Attributes
@@ -168,7 +182,7 @@ class Panel(Section):
     axis: Axis | None = None
 
 
-class Paper(Section):
+class Paper(_Part):
     """The paper's own figures.
 
     Attributes
@@ -186,7 +200,7 @@ class Paper(Section):
     panel: PanelNames = ()
 
 
-class ReasonTrial(Section):
+class ReasonTrial(_Part):
     """What was run to find out why a claim does not hold, and where its result is valid.
 
     Attributes
@@ -208,7 +222,7 @@ class ReasonTrial(Section):
     command: Annotated[str, Field(min_length=1)]
 
 
-class PaperParameters(Section):
+class PaperParameters(_Part):
     """The sizes of a paper's figure, the largest where it has several.
 
     Attributes
@@ -235,7 +249,7 @@ class PaperParameters(Section):
     others: str = ""
 
 
-class Claim(Section):
+class Claim(_Part):
     """A statement of the paper that can be true or false of what was measured.
 
     Attributes
@@ -366,7 +380,7 @@ def _bound(value: float) -> str:
     return f"{value:g}" if abs(value) < _LARGE else format_value(value)
 
 
-class StudySection(Section):
+class StudySection(_Part):
     """A figure as many runs.
 
     In a file the section may also have ``words``, values by name: ``{name}`` stands for them in all
@@ -420,7 +434,7 @@ class StudySection(Section):
     @classmethod
     def _measured_panels(cls, values: Any) -> Any:
         if isinstance(values, dict) and "measured" in values:
-            panels = [*values.get("panels", ({},)), *values["measured"]]
+            panels = _as_list(values.get("panels", {})) + _as_list(values["measured"])
             return {key: value for key, value in values.items() if key != "measured"} | {
                 "panels": panels
             }
@@ -471,7 +485,8 @@ class StudySection(Section):
     @model_validator(mode="after")
     def _fit_their_axis(self) -> StudySection:
         for panel in self.panels:
-            places = len((panel.axis or self.axis).values)
+            axis = panel.axis or self.axis
+            places = len(axis.values)
             for paper in self.paper:
                 if self.is_about(paper, panel) and len(paper.values) != places:
                     raise ValueError(
@@ -484,6 +499,13 @@ class StudySection(Section):
                     raise ValueError(
                         f"variant {name!r}: {len(variant.values)} values for {places} of the axis"
                     )
+                keys = axis.keys if variant.keys is None else variant.keys
+                for value in variant.values or axis.values:
+                    if len(_as_list(value)) < len(keys):
+                        raise ValueError(
+                            f"variant {name!r}: {value!r} must have a value for each of "
+                            f"{', '.join(keys)}"
+                        )
                 if not set(variant.only) <= set(range(places)):
                     raise ValueError(
                         f"variant {name!r}: only: the axis has positions 0 to {places - 1}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -44,8 +45,8 @@ from scenarios.report.result_tables import (
     offenders_table,
     verdict_cell,
 )
-from scenarios.report.run_summary import summary_rows
-from scenarios.run import Report
+from scenarios.report.run_summary import format_network, summary_rows
+from scenarios.run import FinishedRun
 from scenarios.terminal.printing import (
     STYLES,
     keep_together,
@@ -101,7 +102,7 @@ def show_plan(out: Console, plan: Plan) -> None:
     for title, values in (
         ("parameters", format_values(plan.parameters)),
         ("feeding", format_values(config.feeding)),
-        ("network", format_values(config.network) if config.clock == "virtual" else {}),
+        ("network", format_network(config.network) if config.clock == "virtual" else {}),
         ("versions", versions()),
     ):
         listed = keep_together(f"{k}={v}" for k, v in values.items() if v not in (None, ()))
@@ -130,13 +131,13 @@ def show_streams(out: Console, plan: Plan) -> None:
         _print_remarks(out, stream, style="dim")
 
 
-def show_report(out: Console, report: Report, replay: str) -> None:
+def show_run(out: Console, finished: FinishedRun, replay: str) -> None:
     """Print what came out: figures, verdict, where things are, how to replay."""
-    verdict, digest = report.verdict, report.outcome.digest
-    print_table(out, TextTable(columns=(), rows=summary_rows(report)))
+    verdict, digest = finished.verdict, finished.outcome.digest
+    print_table(out, TextTable(columns=(), rows=summary_rows(finished)))
     print_table(out, checks_table(verdict))
     if verdict.offenders:
-        print_table(out, offenders_table(report))
+        print_table(out, offenders_table(finished))
     kind = "exact" if verdict.exact else "not exact"
     if not verdict.tested:
         kind = "no pair was expected and none came out"
@@ -148,19 +149,19 @@ def show_report(out: Console, report: Report, replay: str) -> None:
             f"  digest {digest}" if digest else "",
         )
     )
-    _show_files(out, report.directory / "report.html", replay)
+    _show_files(out, finished.directory / "report.html", replay)
 
 
-def show_backends(out: Console, reports: Sequence[Report], *, equal: bool) -> None:
+def show_backends(out: Console, runs: Sequence[FinishedRun], *, equal: bool) -> None:
     """Print whether runs of one configuration on several backends were one and the same."""
     rows = [
         (
-            report.plan.config.backend,
-            verdict_cell(report.verdict.passed),
-            report.outcome.digest or "",
-            f"{report.clock.seconds:.2f} s",
+            finished.plan.config.backend,
+            verdict_cell(finished.verdict.passed),
+            finished.outcome.digest or "",
+            f"{finished.clock.seconds:.2f} s",
         )
-        for report in reports
+        for finished in runs
     ]
     columns = ("backend", "verdict", "digest", "wall time")
     print_table(out, TextTable(columns=columns, rows=rows, text_columns=3))
@@ -376,7 +377,7 @@ def show_profile(out: Console, profile: CostProfile, path: Path) -> None:
         out,
         TextTable(columns=("cost of one", "ns here", "ns by default"), rows=rows, text_columns=1),
     )
-    out.print(f"{path}: for --set profile={path}")
+    out.print(f"{path}: for --set {shlex.quote(f'profile={path}')}")
 
 
 def show_operators(out: Console, measured: Calibrated) -> None:
@@ -473,7 +474,8 @@ def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
     )
     for trial, file in zip(fuzzed.failures, fuzzed.files, strict=True):
         out.print(f"{trial.world.topology}: {trial.failure}", style="red")
-        out.print(f"  made small: {trial.world.tuples} tuples; joinsim replay {file}")
+        again = shlex.join(["joinsim", "replay", str(file)])
+        out.print(f"  made small: {trial.world.tuples} tuples; {again}")
     failed = f"{len(fuzzed.failures):,} of {fuzzed.worlds:,} failed"
     print_table(out, TextTable(columns=(), rows=[(verdict_cell(not fuzzed.failures), failed)]))
 

@@ -1,19 +1,9 @@
-"""The verdict on a run, from the checks over its results and its trace.
-
-What a run says it dropped as late is checked against when its tuples arrived. A watermark is at
-most the latest event time that has arrived, less the lag. A tuple may be late if it is older than
-that when it arrives. A joiner's watermark may be further behind, so it may take a tuple that was
-late by this rule; it may not drop one that was not.
-
-Of an approximate run there is also what it says of its recall, what that was, and whether links
-kept to a budget.
-"""
+"""The verdict on a run, from the checks over its results and its trace."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import fields, replace
 from math import prod
 from pathlib import Path
 
@@ -21,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.feed import StreamData, open_feed
 from actors.result_files import (
     COLLECTORS_SCHEMA,
     LATE_SCHEMA,
@@ -34,17 +23,16 @@ from actors.result_files import (
     summary_path,
 )
 from actors.results import Sink
-from actors.source import NS_PER_S, Feeding
 from joins.errors import DataError
-from joins.queries.query import JoinQuery
-from joins.semijoins.value_sample import TupleSample
 from netsim.outcome import Outcome, Recovered
 from netsim.trace import TRACE_SCHEMA
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
 from scenarios.verdict import CheckResult, PairCounts, Verdict
+from scenarios.verdict.approximation import Approximated, measure_approximation
 from scenarios.verdict.latency_check import LatencyCheck
+from scenarios.verdict.lateness import Lateness, check_lateness
 from scenarios.verdict.oracle_check import Expectation, PairDifferences, arrival_numbers, compare
 from scenarios.verdict.trace_checks import (
     ReadTrace,
@@ -55,7 +43,6 @@ from scenarios.verdict.trace_checks import (
     check_sinks,
     check_trace,
 )
-from topologies.topology import Approximation
 
 _FIGURES = (
     "real seconds, memory, what work costs, sizes of messages to others than sinks, when a "
@@ -65,8 +52,6 @@ _FIGURES = (
 )
 
 _AGAIN = "the run is judged by what it wrote, so run it again"
-_CHUNK_ROWS = 8_192
-_INT64 = np.iinfo(np.int64)
 
 
 def judge(
@@ -161,7 +146,7 @@ def judge(
         verdict.as_promised = verdict.checks[-1].passed is True
     if approximation is None:
         return verdict, found.latencies, None
-    approximated = _approximated(plan, approximation, directory, outcome, verdict, trace)
+    approximated = measure_approximation(plan, approximation, directory, outcome, verdict, trace)
     sampled = approximated.checks(verdict)
     verdict.checks += sampled
     verdict.as_promised |= sampled[0].passed is True
@@ -335,233 +320,3 @@ def _window_bounds(verdict: Verdict) -> CheckResult:
     return CheckResult(
         name="window bounds", passed=verdict.expired == 0 if judged else None, detail=detail
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lateness:
-    """The tuples that a run says were late.
-
-    Attributes
-    ----------
-    claimed
-        Rows of ``late.parquet``.
-    late
-        Per stream the tuples that may have been late, int64, ascending: the rest were lost.
-    unknown, repeated, unjustified
-        Rows of tuples that do not exist; that say again what another said; and of tuples that no
-        watermark had passed, or with another event time or watermark than there was.
-    behind
-        Tuples that arrived behind the watermark.
-    """
-
-    claimed: int
-    late: tuple[np.ndarray, ...]
-    unknown: int = 0
-    repeated: int = 0
-    unjustified: int = 0
-    behind: int = 0
-
-    def check(
-        self, query: JoinQuery, feeding: Feeding, *, answered: int, exact: bool = True
-    ) -> CheckResult:
-        """Return what is wrong; *answered* late tuples were also joined.
-
-        Where a run does not claim to be *exact*, a tuple may be late at one replica and joined at
-        another, or come again after a crash, and be late then, or late twice.
-        """
-        wrong = self.unknown or self.unjustified
-        if exact:
-            wrong = wrong or self.repeated or answered
-        if query.interval is None and not feeding.disorder and not self.claimed:
-            return CheckResult(name="watermarks", passed=None, detail="this run had none")
-        return CheckResult(
-            name="watermarks",
-            passed=not wrong,
-            detail=(
-                f"{self.behind:,} tuples arrived behind the watermark, {self.claimed:,} dropped as "
-                f"late: {self.unjustified:,} without cause, {self.repeated:,} twice, "
-                f"{self.unknown:,} that do not exist, {answered:,} answered all the same"
-            ),
-        )
-
-
-def check_lateness(files: tuple[StreamData, ...], feeding: Feeding, directory: Path) -> Lateness:
-    """Compare every row of the run's ``late.parquet`` with the arrivals."""
-    table = pq.read_table(late_path(directory))
-    stream, ids, ts, watermark = (
-        table[name].to_numpy() for name in ("stream", "id", "ts", "watermark")
-    )
-    claims = []
-    known = repeated = 0
-    for place, file in enumerate(files):
-        mine = np.flatnonzero((stream == place) & (ids >= 0) & (ids < file.tuples))
-        distinct, first = np.unique(ids[mine], return_index=True)
-        known += len(mine)
-        repeated += len(mine) - len(distinct)
-        claims.append(_Claims(distinct, ts[mine][first], watermark[mine][first]))
-    behind = 0
-    if feeding.disorder or known:
-        behind = _mark_justified(files, feeding, claims)
-    late = tuple(claim.id[claim.justified] for claim in claims)
-    return Lateness(
-        claimed=len(ids),
-        late=late,
-        unknown=len(ids) - known,
-        repeated=repeated,
-        unjustified=known - repeated - sum(map(len, late)),
-        behind=behind,
-    )
-
-
-class _Claims:
-    """The tuples of a stream that are said to have been late; *justified* marks those that were."""
-
-    def __init__(self, id_: np.ndarray, ts: np.ndarray, watermark: np.ndarray) -> None:
-        self.id, self.ts, self.watermark = id_, ts, watermark
-        self.justified = np.zeros(len(id_), np.bool_)
-
-    def mark(self, ids: np.ndarray, ts: np.ndarray, passed: np.ndarray) -> None:
-        """Compare claims about *ids* with their event times, and the watermark each came behind."""
-        tuples = np.flatnonzero(np.isin(ids, self.id))
-        place = np.searchsorted(self.id, ids[tuples])
-        claimed = self.watermark[place]
-        self.justified[place] = (
-            (self.ts[place] == ts[tuples]) & (ts[tuples] < claimed) & (claimed <= passed[tuples])
-        )
-
-
-def _mark_justified(files: tuple[StreamData, ...], feeding: Feeding, claims: list[_Claims]) -> int:
-    """Mark the claims that may be true; return how many tuples arrived behind the watermark."""
-    feed = open_feed(files, feeding.disorder)
-    latest, behind, begin = int(_INT64.min), 0, 0
-    while (arrivals := feed.take(_CHUNK_ROWS)) is not None:
-        ts = np.empty(len(arrivals), np.int64)
-        for part, seq in zip(arrivals.parts, arrivals.seq, strict=True):
-            ts[seq - begin] = part.ts
-        before = np.maximum.accumulate(np.concatenate([[latest], ts]))
-        # A watermark before the beginning of time passes nothing.
-        watermark = np.maximum(before, _INT64.min + feeding.lag_ns) - feeding.lag_ns
-        if not feeding.watermarks:
-            watermark[:] = _INT64.min
-        for part, seq, claim in zip(arrivals.parts, arrivals.seq, claims, strict=True):
-            passed = watermark[seq - begin]
-            behind += int((part.ts < passed).sum())
-            claim.mark(part.id, part.ts, passed)
-        latest, begin = int(before[-1]), begin + len(ts)
-    return behind
-
-
-@dataclass(frozen=True, kw_only=True)
-class Approximated:
-    """An approximate run's figures.
-
-    Attributes
-    ----------
-    stated_recall, standard_error
-        The share of the results that it says it gave, from those alone; None where it gave none.
-    recall
-        What that share was; None where no result was expected.
-    link, link_bytes_ps
-        The busiest link, by its two sites, and its bytes a second on average over the run.
-    byte_budget
-        Most that any link may carry; None for any.
-    exact
-        Whether exactly the results of what is kept were promised.
-    """
-
-    stated_recall: float | None
-    standard_error: float | None
-    recall: float | None
-    link: str
-    link_bytes_ps: float
-    byte_budget: int | None
-    exact: bool
-
-    def checks(self, verdict: Verdict) -> list[CheckResult]:
-        """Return that the results are those of what is kept, and that links kept to the budget."""
-        stated = (
-            "nothing was found to state a recall from"
-            if self.stated_recall is None or self.standard_error is None
-            else f"recall {self.stated_recall:.3f} ± {self.standard_error:.3f} stated"
-        )
-        true = "" if self.recall is None else f", {self.recall:.3f} true"
-        too_many = verdict.spurious + verdict.duplicate
-        passed: bool | None = not (verdict.off_sample or too_many)
-        if not verdict.tested or (verdict.off_sample and not too_many and not self.exact):
-            passed = None
-        detail = (
-            f"{stated}{true}; {too_many:,} results too many, {verdict.off_sample:,} tuples without "
-            "just the results of what is kept"
-        )
-        if not verdict.adds_up:
-            passed = False
-            detail += "; these counts do not add up, nor does the recall"
-        found = [CheckResult(name="sample", passed=passed, detail=detail)]
-        if self.byte_budget is not None:
-            sent = f"{self.link_bytes_ps:,.0f} of {self.byte_budget:,} bytes a second"
-            within = self.link_bytes_ps <= self.byte_budget
-            found.append(
-                CheckResult(
-                    name="byte budget", passed=within, detail=f"busiest link {self.link}: {sent}"
-                )
-            )
-        return found
-
-
-def _approximated(
-    plan: Plan,
-    approximation: Approximation,
-    directory: Path,
-    outcome: Outcome,
-    verdict: Verdict,
-    trace: ReadTrace,
-) -> Approximated:
-    """Return the figures of the approximate run in *directory*."""
-    stated, error = _stated_recall(approximation.kept, plan.files, directory)
-    right = verdict.produced - verdict.duplicate - verdict.spurious
-    recovered = outcome.recovered
-    link, nbytes = _busiest_link(trace, plan.graph().placement)
-    return Approximated(
-        stated_recall=stated,
-        standard_error=error,
-        recall=right / verdict.expected if verdict.expected else None,
-        link=link,
-        link_bytes_ps=nbytes * NS_PER_S / max(outcome.virtual_ns, 1),
-        byte_budget=approximation.byte_budget,
-        exact=approximation.exact and not (recovered and recovered.weakens),
-    )
-
-
-def _stated_recall(
-    kept: Sequence[TupleSample], files: Sequence[StreamData], directory: Path
-) -> tuple[float | None, float | None]:
-    """Return the recall and its standard error as estimated from the results; None of none."""
-    found = [
-        _results_by_value(tuples, file, summary_path(directory, stream))
-        for stream, (tuples, file) in enumerate(zip(kept, files, strict=True))
-    ]
-    values, of = np.unique(np.concatenate([values for values, _ in found]), return_inverse=True)
-    results = np.bincount(of, np.concatenate([counts for _, counts in found]), len(values))
-    return kept[0].values.recall(values, results) if results.any() else (None, None)
-
-
-def _results_by_value(
-    kept: TupleSample, file: StreamData, summary: Path
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of a stream's probing tuples, and how many results each had."""
-    table = pq.read_table(summary, columns=["probe_id", "count"])
-    columns = [batch.fields[kept.field] for batch in file.batches()]
-    values = np.concatenate([np.empty(0), *columns])
-    probe_id, count = table["probe_id"].to_numpy(), table["count"].to_numpy()
-    known = (probe_id >= 0) & (probe_id < len(values))
-    return values[probe_id[known]], count[known]
-
-
-def _busiest_link(trace: ReadTrace, placement: Mapping[str, str]) -> tuple[str, int]:
-    """Return the two sites between which most bytes went, and how many."""
-    carried: Counter[str] = Counter()
-    for channel, nbytes in trace.nbytes.items():
-        ends = {placement[actor] for actor in channel}
-        if len(ends) == 2:
-            carried[" - ".join(sorted(ends))] += nbytes
-    return max(carried.items(), key=lambda item: item[1], default=("none", 0))

@@ -29,7 +29,7 @@ from netsim.outcome import Outcome
 from scenarios.config import MAX_SEED
 from scenarios.observer import SILENT, Line, Observer
 from scenarios.processes import process_pool
-from scenarios.run import Report, execute
+from scenarios.run import FinishedRun, execute
 from scenarios.run_directory import RUNS
 from scenarios.scenario_files import ConfigError
 from scenarios.worlds.drawing import draw_world, with_recovery
@@ -97,7 +97,7 @@ def try_world(world: World, **how: Any) -> WorldTrial:
             return hosts[-1]
 
         try:
-            report = execute(
+            finished = execute(
                 plan, Path(folder), rehearsal=False, line=_Limit(), inline_host=watching
             )
             for host in hosts:
@@ -106,15 +106,15 @@ def try_world(world: World, **how: Any) -> WorldTrial:
             return WorldTrial(world=world, failure=f"{type(error).__name__}: {error}")
         return WorldTrial(
             world=world,
-            digest=report.outcome.digest,
-            failure=failure_of(report, lossy=world.lossy),
-            expected=report.verdict.expected,
-            messages=report.outcome.messages,
-            happened=_happened(report.outcome),
+            digest=finished.outcome.digest,
+            failure=failure_of(finished, lossy=world.lossy),
+            expected=finished.verdict.expected,
+            messages=finished.outcome.messages,
+            happened=_happened(finished.outcome),
         )
 
 
-def failure_of(report: Report, *, lossy: bool = False) -> str | None:
+def failure_of(finished: FinishedRun, *, lossy: bool = False) -> str | None:
     """Describe why a run fails; None if it passes.
 
     A *lossy* one may lack pairs or have them twice, but may have none that does not satisfy the
@@ -122,11 +122,11 @@ def failure_of(report: Report, *, lossy: bool = False) -> str | None:
     table has such pairs in runs without faults.
     """
     if lossy:
-        system = report.plan.topology
-        right = system.claims_exact(report.plan.parameters) or report.approximated
-        wrong = report.verdict.wrong if right else 0
+        system = finished.plan.topology
+        right = system.claims_exact(finished.plan.parameters) or finished.approximated
+        wrong = finished.verdict.wrong if right else 0
         return f"spurious: {wrong:,} pairs do not satisfy the query" if wrong else None
-    for check in report.verdict.checks:
+    for check in finished.verdict.checks:
         if check.passed is False:
             return f"{check.name}: {check.detail}"
     return None

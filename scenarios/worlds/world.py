@@ -23,7 +23,7 @@ from joins.queries.parser import parse_query
 from scenarios.config import MAX_SEED
 from scenarios.engines.engine import write_segments
 from scenarios.plan import Plan, make_parameters
-from scenarios.run import InlineHosting, Report, execute
+from scenarios.run import FinishedRun, InlineHosting, execute
 from scenarios.run_directory import clear_results
 from scenarios.scenario_files import ConfigError, build, explain
 from topologies import Topology, find_topology
@@ -114,7 +114,7 @@ class World:
         topology: Topology[Any] | None = None,
         inline_host: InlineHosting = InlineHost,
         **settings: Any,
-    ) -> Report:
+    ) -> FinishedRun:
         """Run it into *directory* and judge it; *inline_host* runs actors in this process.
 
         What another world left there goes. Other arguments are those of `plan`, which says what is

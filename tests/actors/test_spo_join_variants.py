@@ -12,7 +12,7 @@ import pytest
 from joins.indexes.structures import SEGMENTS
 from joins.queries.parser import parse_query
 from scenarios.plan import make_parameters
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict import Verdict
 from scenarios.worlds.world import World, WorldStream
@@ -41,7 +41,7 @@ def run(
     rate_tps: int | None = None,
     batch_rows: int = 1,
     network: dict[str, Any] | None = None,
-) -> Report:
+) -> FinishedRun:
     rng = np.random.default_rng(7)
     streams = tuple(
         WorldStream(

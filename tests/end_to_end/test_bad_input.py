@@ -84,7 +84,8 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "negative seed": ((*RUN, "--seed", "-1"), ("seed = -1", "equal to 0")),
     "huge seed": ((*RUN, "--seed", str(2**40)), ("seed = 1099511627776", "4294967295")),
     "no rows": ((*RUN, "--rows", "0"), ("rows = 0", "greater than or equal to 1")),
-    "no process": ((*RUN, "--processes", "0"), ("processes = 0", "greater than or equal to 1")),
+    "no process": ((*RUN, "--processes", "0"), ("processes = '0'", "greater than or equal to 1")),
+    "dashes": ((*RUN, "--processes=--5"), ("processes = '--5'", "greater than or equal to 1")),
     "no data": (("run", "--query", QUERY), ("a query needs --data",)),
     "nothing to run": (("run",), ("joinsim list", "--query", "--data")),
     "scenario and query": (("run", "spo-q3", "--query", QUERY), ("either a scenario", "--query")),
@@ -123,6 +124,10 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "nothing at the address": (
         (*RUN, "--backend", "ray", "--address", "127.0.0.1:1"),
         ("address 127.0.0.1:1", "nothing answers", "ray start --head"),
+    ),
+    "address with an empty name": (
+        (*RUN, "--backend", "ray", "--address", "a..b:6379"),
+        ("address a..b:6379", "nothing answers"),
     ),
     "run file not there": (("run", "none.toml"), ("no file none.toml",)),
     "wrong key in a run file": (("run", "key.toml"), ("key.toml", "querry", "mean 'query'?")),

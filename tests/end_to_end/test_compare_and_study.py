@@ -174,6 +174,15 @@ def test_an_advice_can_be_run(joinsim: Command, prepared: Path, tmp_path: Path) 
     assert (wrong.code, "--budget soon" in wrong.err) == (3, True)
 
 
+def test_a_file_takes_the_place_of_a_table_that_was_in_memory(
+    joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    streams = '[[streams]]\ntable = "500 tuples"\n'
+    (tmp_path / "mine.toml").write_text(f"query = {json.dumps(QUERY)}\n{streams}")
+    run = joinsim("run", "mine.toml", "--data", prepared, "--out", "run")
+    assert run.code == 0, run.err
+
+
 def test_an_advice_is_for_a_rate_and_its_prices(joinsim: Command, prepared: Path) -> None:
     words = ["advise", QUERY, "--data", prepared, "--topologies", "split_join", "--engines", ""]
     few = ("--machines", "3", "--seeds", "1", "--rate", "5000", "--out", "out", "--json")

@@ -78,6 +78,12 @@ def test_a_width_of_zero_is_none(joinsim: Command, monkeypatch: pytest.MonkeyPat
     assert "no scenario" in joinsim("run", "moon").err
 
 
+def test_an_argument_of_a_call_is_no_parameter_of_a_topology(joinsim: Command) -> None:
+    wrong = joinsim("show", "split_join", "--set", "topology=hash_join")
+    assert wrong.code == 3
+    assert "parameters of split_join: topology: there is no such key" in wrong.err
+
+
 def test_a_message_has_its_colons(joinsim: Command) -> None:
     assert joinsim("run", "x:key:.toml").err == "joinsim: there is no file x:key:.toml\n"
 

@@ -174,6 +174,7 @@ def test_what_is_no_interrupted_run_is_refused_in_a_sentence(
         (("--resume", "nowhere"), "nowhere: there is no such directory"),
         (("--resume", "unsaved"), "unsaved: this run was interrupted and had saved nothing"),
         (("oij-w1", "--resume", "finished", "--seed", "3"), "leave out oij-w1, --seed"),
+        (("--resume", "finished", "--set", "pes=3"), "leave out --set\n"),
         ((*JOIN, "--save-every", "soon"), "save_every = 'soon': "),
         ((*JOIN, "--save-every", "1s", "--clock", "live"), "save_every is for virtual time"),
     ]:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from joins.hashing import mix
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.worlds.world import World, WorldStream
 
 PATTERNS = ("kp_oij", "dp_oij", "hp_oij")
@@ -84,7 +84,7 @@ def test_naive_collectors_repeat_and_lose_pairs_and_ordered_ones_do_not(
     assert duplicate > 0
 
 
-def rows_received(report: Report) -> dict[str, int]:
+def rows_received(report: FinishedRun) -> dict[str, int]:
     """Return how many tuples each replica was sent."""
     trace = pq.read_table(report.directory / "trace.parquet", columns=["receiver", "rows"])
     received: dict[str, int] = {}

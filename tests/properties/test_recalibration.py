@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from actors.hosting.inline import InlineHost
 from joinsim.checks import RestoringHost
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.worlds.world import World, WorldStream
 
 STEPS_OF_A_CHANGE = 4
@@ -52,7 +52,7 @@ def drift(
     )
 
 
-def sent_by_master(report: Report) -> int:
+def sent_by_master(report: FinishedRun) -> int:
     """Return how many messages the master sent to each emitter."""
     path = report.directory / "trace.parquet"
     from_master = [("sender", "==", "master"), ("receiver", "==", "emitter.R.0")]

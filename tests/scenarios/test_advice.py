@@ -5,8 +5,10 @@ Statistics of data stand beside data whose rates, skew, disorder and selectivity
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import shlex
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +23,10 @@ from joinsim._calls import of_query
 from scenarios.advice import data_statistics, with_hot_key
 from scenarios.report.result_pages import picture_of
 from scenarios.report.result_tables import left_out_table
-from scenarios.scenario_files import build
+from scenarios.scenario_files import build, change
+from scenarios.tables import prepare_tables
 from scenarios.topology_search import Spent, best_of_topologies
+from topologies.interval_join import KpOij
 
 QUERY = (
     "SELECT * FROM A, B WHERE A.k = B.k AND B.ts "
@@ -51,7 +55,7 @@ def advice(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> js
         QUERY,
         data,
         goal=["throughput", "latency"],
-        topologies=["kp_oij", "split_oij"],
+        topologies=[KpOij, "split_oij"],
         engines="duckdb",
         machines=3,
         budget_s=6_000,
@@ -102,6 +106,7 @@ def test_real_engines_find_the_same_pairs(advice: js.Advice) -> None:
 
 def test_the_files_reproduce_it(advice: js.Advice) -> None:
     written = json.loads((advice.directory / "advice.json").read_text())
+    assert "topologies=['kp_oij', 'split_oij']" in written["replay"]
     assert written["advice"] == advice.table.to_pylist()[0]["label"]
     assert "times as good as" in advice.why or "about as good as" in advice.why
     values = tomllib.loads((advice.directory / "advice.toml").read_text())
@@ -112,6 +117,16 @@ def test_the_files_reproduce_it(advice: js.Advice) -> None:
     assert advice.best.topology in page
     assert "What would change it" in page
     assert "throughput, tuples/s" in page  # the unit of what would change it
+
+
+def test_the_lines_that_run_it_name_any_folder(advice: js.Advice) -> None:
+    files = [{"name": name, "files": ["orders.csv"]} for name in ("A", "B")]
+    config = change(advice.result.config, {"streams": files})
+    lines = replace(advice.result, config=config).reproduce(Path("my 'best' runs"))
+    assert shlex.split(lines["command"]) == ["joinsim", "run", "my 'best' runs/advice.toml"]
+    calls = [ast.parse(lines[way], mode="eval") for way in ("Python", "Spark")]
+    nodes = [node for call in calls for node in ast.walk(call) if isinstance(node, ast.Constant)]
+    assert [node.value for node in nodes].count("my 'best' runs/advice.toml") == 2
 
 
 def test_its_picture_has_the_systems_of_its_page(advice: js.Advice, tmp_path: Path) -> None:
@@ -263,6 +278,14 @@ def test_disorder_is_the_share_that_came_late() -> None:
     assert data_statistics(
         parse_query(TWO_STREAMS), streams(k=np.arange(100), ts=ts), None
     ).streams[0].disorder == pytest.approx(0.02)
+
+
+def test_a_join_field_called_row_says_nothing_of_disorder() -> None:
+    query = parse_query(TWO_STREAMS.replace(".k", ".row"))
+    columns = {name: np.arange(100)[::-1].copy() for name in ("row", "x")}
+    tables = [{"ts": np.arange(100)} | columns] * 2
+    found = data_statistics(query, prepare_tables(query, tables, [None, None]), None)
+    assert found.streams[0].disorder is None
 
 
 def test_selectivity_is_that_of_random_pairs() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
 from scenarios.formatting import (
@@ -8,6 +10,7 @@ from scenarios.formatting import (
     format_duration,
     format_ms,
     format_rate,
+    format_toml,
     format_value,
 )
 
@@ -39,6 +42,12 @@ def test_quantities_have_units_of_their_size() -> None:
     assert [format_ms(ms) for ms in (0.01234, 999.6, 1234.5)] == ["0.0123", "1,000", "1,234"]
     assert [format_rate(tps) for tps in (1, 2_000)] == ["1 tuple/s", "2,000 tuples/s"]
     assert (format_count(1_234_567), format_count(0.5, 3)) == ("1,234,567", "0.500")
+
+
+@pytest.mark.parametrize("name", ["a\x7fb", "a\x1bb", 'a"b', "\N{GRINNING FACE}", "a\\b"])
+def test_any_name_is_written_as_toml_that_is_read_again(name: str) -> None:
+    value = {name: [name, {"inner": name}]}
+    assert tomllib.loads(f"value = {format_toml(value)}") == {"value": value}
 
 
 def test_what_is_missing_is_a_dash() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from joins.queries.parser import parse_query
 from joins.state import array_bytes
-from scenarios import scenario_files
+from scenarios import many_runs, scenario_files
 from scenarios.config import RunConfig
 from scenarios.many_runs import VARIANTS, systems_by_label
 from scenarios.scenario_files import ConfigError
@@ -74,6 +75,20 @@ def test_a_setting_that_means_nothing_is_refused(base: RunConfig) -> None:
 def test_a_system_there_is_not_is_refused(base: RunConfig) -> None:
     with pytest.raises(TopologyError, match="no topology is called 'spojoin'"):
         systems_by_label(base, ["spojoin"], {})
+
+
+def test_streams_are_prepared_again_for_a_query_over_other_event_times(
+    base: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        many_runs, "prepare_streams", lambda config, query, **_: prepared.append(query.times)
+    )
+    preparation = many_runs.Preparation()
+    for time in ("sent", "seen", "sent"):
+        within = f"B.{time} BETWEEN A.{time} - INTERVAL '1 s' AND A.{time}"
+        preparation(base, parse_query(f"SELECT A.k FROM A, B WHERE A.k = B.k AND {within}"))
+    assert prepared == [("sent", "sent"), ("seen", "seen")]
 
 
 def test_bytes_held_count_each_array_once_and_views_as_what_they_are_views_of() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from scenarios.measures import (
     Pace,
     growth,
     highest_sustained,
+    record,
     window_lag,
 )
+from tests.scenarios.toy_run import toy_config, toy_report
 
 TUPLES = 4_000
 
@@ -84,6 +87,15 @@ def test_throughput_of_some_arrivals_leaves_out_those_before_and_after():
     assert pace.tps(10, 30) == pytest.approx(20 / 5.5e-6)
     assert pace.tps(20, 1_000) == pytest.approx(10 / 0.5e-6)  # there are thirty
     assert Pace(trace(PACE, ("source", -1, 5)), PACE_ROLES).tps(0, 10) is None
+
+
+def test_what_is_measured_ends_with_the_streams(tmp_path: Path) -> None:
+    def capacity(stop: int) -> dict[str, float]:
+        config = toy_config(measured=[300, stop])
+        report = toy_report(tmp_path / str(stop), [range(900)], config=config)
+        return record(report)["capacity_tps"]
+
+    assert capacity(10**9) == capacity(900)
 
 
 # By how many tuples the counts of PO-Join PEs are behind.

@@ -8,7 +8,7 @@ import psutil
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from joins.machine.compiling import CACHE_VARIABLE
+from joins.machine.cache import CACHE_VARIABLE
 from joins.queries.parser import parse_query
 from scenarios import rehearsal, scenario_files
 from scenarios.config import RunConfig

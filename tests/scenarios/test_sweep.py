@@ -31,6 +31,8 @@ DATA = {"T": {"x": np.arange(200) * 7919 % 200}}
         ("latency=1 ms..25 ms:4", ("1 ms", "9 ms", "17 ms", "25 ms")),
         ("latency=1..25ms:4", ("1 ms", "9 ms", "17 ms", "25 ms")),
         ("skew=0..1:3", (0.0, 0.5, 1.0)),
+        ("pes=1..10:log:10", (1, 2, 3, 4, 5, 6, 8, 10)),
+        ("latency=1 ns..1234567 ns:2", ("1 ns", "1234567 ns")),
     ],
 )
 def test_a_range_is_read_as_it_is_written(text: str, values: tuple[Any, ...]) -> None:

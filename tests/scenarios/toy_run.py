@@ -30,7 +30,7 @@ from scenarios import scenario_files
 from scenarios.config import RunConfig, build_network
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.verdict import CheckResult, Offender, Verdict
 from scenarios.wall_clock import WallClock
 from topologies.actor_graph import ActorGraph
@@ -129,7 +129,7 @@ def toy_report(
     verdict: Verdict | None = None,
     parameters: ToyParameters | None = None,
     config: RunConfig | None = None,
-) -> Report:
+) -> FinishedRun:
     """Run the toy over *streams*, given as their event times, and return its report."""
     config = config or toy_config()
     query = parse_query(QUERIES[len(streams)])
@@ -179,7 +179,7 @@ def toy_report(
             collect=collect,
             inbox_messages=config.network.inbox_messages,
         ).run()
-    return Report(
+    return FinishedRun(
         plan=plan,
         directory=directory,
         outcome=outcome,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from joins.machine.compiling import CACHE_VARIABLE, cache_folder
+from joins.machine.cache import CACHE_VARIABLE, cache_folder
 from spark_bridge.class_archive import main, use_spark
 from spark_bridge.session import _mapping_classes, classes_path, find_java
 

@@ -26,7 +26,7 @@ from scenarios.report.run_analysis import first_messages
 from scenarios.report.run_pages import RunRecord, write_report, write_runs_page
 from scenarios.report.run_pictures import MESSAGES_MAX, run_pictures
 from scenarios.report.run_summary import describe_verdict, settings_tables, write_run_json
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict import CheckResult, Verdict
 from tests.scenarios.report.test_pictures import check_picture
@@ -92,7 +92,7 @@ class Page(HTMLParser):
             self.rows[-1][-1] += data.strip()
 
 
-def page_of(report: Report) -> Page:
+def page_of(report: FinishedRun) -> Page:
     write_report(report, report.directory / "report.html", REPLAY)
     return Page((report.directory / "report.html").read_text(encoding="utf-8"))
 
@@ -114,13 +114,13 @@ def row(page: Page, name: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def good(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     config = toy_config(**{"feeding.batch_rows": 50})
     return toy_report(tmp_path_factory.mktemp("good"), [range(5_000)], config=config)
 
 
 @pytest.fixture(scope="module")
-def page(good: Report) -> Page:
+def page(good: FinishedRun) -> Page:
     return page_of(good)
 
 
@@ -131,7 +131,7 @@ def test_the_page_tells_the_run_from_verdict_to_versions_in_this_order(page: Pag
     assert places == sorted(places)
 
 
-def test_the_page_tells_digest_and_figures_of_the_run(good: Report, page: Page) -> None:
+def test_the_page_tells_digest_and_figures_of_the_run(good: FinishedRun, page: Page) -> None:
     outcome = good.outcome
     assert str(outcome.digest) in page.text
     for number in (outcome.tuples, outcome.messages, good.verdict.produced):
@@ -142,7 +142,7 @@ def test_the_page_tells_digest_and_figures_of_the_run(good: Report, page: Page) 
     assert format_duration(p99_ns) in page.text
 
 
-def test_stages_and_trace_agree(good: Report, page: Page) -> None:
+def test_stages_and_trace_agree(good: FinishedRun, page: Page) -> None:
     stages = rows_of(page, "stages")
     counts = {one["operator"]: one["messages"] for one in stages}
     assert sum(counts.values()) == good.outcome.messages
@@ -152,7 +152,9 @@ def test_stages_and_trace_agree(good: Report, page: Page) -> None:
     assert min(crossing) >= rack_ms
 
 
-def test_messages_are_drawn_from_sender_to_receiver_up_to_a_limit(good: Report, page: Page) -> None:
+def test_messages_are_drawn_from_sender_to_receiver_up_to_a_limit(
+    good: FinishedRun, page: Page
+) -> None:
     drawn = rows_of(page, "messages")
     assert len(drawn) == good.outcome.messages < MESSAGES_MAX
     assert {(one["from"], one["to"]) for one in drawn} == set(good.plan.graph(pairs=False).edges())
@@ -173,7 +175,14 @@ def test_settings_and_streams_are_listed(page: Page) -> None:
     assert re.fullmatch(r"[\d.]+", row(page, "simpy")[0])
 
 
-def test_of_a_live_run_no_simulated_network_or_cost_is_shown(good: Report) -> None:
+def test_tuples_that_differ_are_counted_where_their_pairs_are_not_known() -> None:
+    live = Verdict(claims_exact=True, expected=90, produced=88, differing_tuples=2)
+    assert describe_verdict(live) == (
+        "90 pairs were expected, 88 came out: 2 tuples have others than they should."
+    )
+
+
+def test_of_a_live_run_no_simulated_network_or_cost_is_shown(good: FinishedRun) -> None:
     config = good.plan.config.model_copy(
         update={"clock": "live", "feeding": FeedingConfig(disorder=5_000_000)}
     )
@@ -184,11 +193,14 @@ def test_of_a_live_run_no_simulated_network_or_cost_is_shown(good: Report) -> No
     assert {("linger", "5 ms"), ("disorder", "5 ms"), ("bounded", "yes")} <= set(tables["Feeding"])
 
 
-def test_quantities_have_their_units_and_nothing_that_was_set_is_left_out(good: Report) -> None:
+def test_quantities_have_their_units_and_nothing_that_was_set_is_left_out(
+    good: FinishedRun,
+) -> None:
     config = toy_config(
         recovery={"interval": "50 ms", "storage": "1 Gbps"},
         silence="90 s",
         encrypt=True,
+        bind={"rows": 200, "W": "5 s"},
         network={"links": [{"a": "router", "b": "joiner.0", "latency": "3 ms"}]},
         faults=[{"kind": "delay", "delay": "5 ms", "end": "2 s"}, {"kind": "slow", "factor": 2}],
     )
@@ -200,12 +212,13 @@ def test_quantities_have_their_units_and_nothing_that_was_set_is_left_out(good: 
     assert tables["Recovery"]["interval"] == "50 ms"
     assert tables["Recovery"]["storage"] == "1 Gb/s"
     assert (tables["Run"]["silence"], tables["Run"]["encrypt"]) == ("90 s", "yes")
+    assert (tables["Run"]["rows"], tables["Placeholders"]) == ("all", {"rows": "200", "W": "5 s"})
     assert tables["Network"]["router - joiner.0"] == "latency 3 ms"
     assert tables["Faults"] == {"1. delay": "end 2 s, delay 5 ms", "2. slow": "factor 2.0"}
 
 
 def test_notes_on_parameters_are_shown(
-    good: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    good: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied = shutil.copytree(good.directory, tmp_path / "run")
     noted = replace(
@@ -218,7 +231,7 @@ def test_notes_on_parameters_are_shown(
     assert "results may be lost" in shown
 
 
-def test_the_page_needs_nothing_but_itself(good: Report, page: Page) -> None:
+def test_the_page_needs_nothing_but_itself(good: FinishedRun, page: Page) -> None:
     text = (good.directory / "report.html").read_text(encoding="utf-8")
     assert "link" not in {tag for tag, _ in page.tags}
     for _, attributes in page.tags:
@@ -230,13 +243,13 @@ def test_the_page_needs_nothing_but_itself(good: Report, page: Page) -> None:
     assert "url(" not in without
 
 
-def svgs(report: Report) -> list[ET.Element]:
+def svgs(report: FinishedRun) -> list[ET.Element]:
     text = (report.directory / "report.html").read_text(encoding="utf-8").split("<script", 1)[0]
     return [ET.fromstring(svg) for svg in re.findall(r"<svg .*?</svg>", text, re.DOTALL)]
 
 
 def test_every_picture_is_valid_described_captioned_and_has_its_numbers(
-    good: Report, page: Page
+    good: FinishedRun, page: Page
 ) -> None:
     drawn = run_pictures(good)
     for picture in drawn.pictures.values():
@@ -263,7 +276,7 @@ def test_everything_that_scrolls_can_be_reached_by_keyboard(page: Page) -> None:
     assert all(attributes.get("aria-label") for attributes in wide)
 
 
-def test_colours_of_figures_follow_the_theme(good: Report, page: Page) -> None:
+def test_colours_of_figures_follow_the_theme(good: FinishedRun, page: Page) -> None:
     text = (good.directory / "report.html").read_text(encoding="utf-8")
     used = set(re.findall(r"var\(--(\w+)\)", text)) - {"mark", "columns"}
     assert used <= set(COLOURS)
@@ -271,13 +284,13 @@ def test_colours_of_figures_follow_the_theme(good: Report, page: Page) -> None:
     assert not [light for light, _ in COLOURS.values() if light in drawn]
 
 
-def test_the_same_run_gives_the_same_page(good: Report, page: Page) -> None:
+def test_the_same_run_gives_the_same_page(good: FinishedRun, page: Page) -> None:
     first = (good.directory / "report.html").read_bytes()
     write_report(good, good.directory / "report.html", REPLAY)
     assert (good.directory / "report.html").read_bytes() == first
 
 
-def test_the_most_loaded_joiner_is_named_with_its_skew(good: Report, page: Page) -> None:
+def test_the_most_loaded_joiner_is_named_with_its_skew(good: FinishedRun, page: Page) -> None:
     # Every message holds 50 tuples, and joiner i does i + 1 times the work of the first.
     profile = load_profile()
     assert {one["messages"] for one in rows_of(page, "stages") if one["operator"] == "router"} == {
@@ -338,12 +351,12 @@ def test_any_run_has_a_whole_page(
     assert (report.directory / "report.html").stat().st_size < SIZE_MAX
 
 
-def test_a_run_without_files_of_results_has_a_page(good: Report, tmp_path: Path) -> None:
+def test_a_run_without_files_of_results_has_a_page(good: FinishedRun, tmp_path: Path) -> None:
     (tmp_path / "trace.parquet").write_bytes((good.directory / "trace.parquet").read_bytes())
     assert page_of(replace(good, directory=tmp_path)).headings == SECTIONS
 
 
-def test_a_place_that_cannot_be_written_is_named(good: Report, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_named(good: FinishedRun, tmp_path: Path) -> None:
     (tmp_path / "trace.parquet").write_bytes((good.directory / "trace.parquet").read_bytes())
     (tmp_path / "report.html").mkdir()
     with pytest.raises(OutputError, match=r"cannot write to .*report\.html: Is a directory"):
@@ -383,7 +396,7 @@ def test_every_table_scrolls_where_the_screen_is_narrow() -> None:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Report]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[FinishedRun]:
     """Two runs whose folders have their page and their summary."""
     made = []
     for batch_rows, joiners in ((50, 3), (200, 2)):
@@ -400,7 +413,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Report]:
 
 
 def test_two_runs_have_one_page_with_every_curve_of_both(
-    runs: list[Report], tmp_path: Path
+    runs: list[FinishedRun], tmp_path: Path
 ) -> None:
     records = [RunRecord.read(run.directory) for run in runs]
     page = Page(write_runs_page(records, tmp_path / "runs.html", "joinsim report").read_text())
@@ -420,13 +433,13 @@ def test_two_runs_have_one_page_with_every_curve_of_both(
     assert row(page, "messages") == [f"{run.outcome.messages:,}" for run in runs]
 
 
-def test_a_run_at_hand_and_its_folder_are_the_same_record(runs: list[Report]) -> None:
+def test_a_run_at_hand_and_its_folder_are_the_same_record(runs: list[FinishedRun]) -> None:
     at_hand, read = RunRecord.of(runs[0]), RunRecord.read(runs[0].directory)
     assert at_hand.data == read.data
     assert at_hand.summary["digest"] == read.summary["digest"]
 
 
-def test_a_folder_without_a_run_is_named(runs: list[Report], tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_named(runs: list[FinishedRun], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"{tmp_path} is no finished run"):
         RunRecord.read(tmp_path)
     (tmp_path / "run.json").write_text("{}")
@@ -446,7 +459,7 @@ def test_a_folder_without_a_run_is_named(runs: list[Report], tmp_path: Path) -> 
         ({"verdict": {"exact": True}}, "damaged, run it again: verdict.produced: is missing"),
     ],
 )
-def test_a_damaged_record_is_named(runs: list[Report], wrong: object, message: str) -> None:
+def test_a_damaged_record_is_named(runs: list[FinishedRun], wrong: object, message: str) -> None:
     path = runs[0].directory / "run.json"
     whole = path.read_text()
     path.write_text(json.dumps(json.loads(whole) | wrong if isinstance(wrong, dict) else wrong))
@@ -457,7 +470,7 @@ def test_a_damaged_record_is_named(runs: list[Report], wrong: object, message: s
         path.write_text(whole)
 
 
-def test_a_page_whose_data_is_damaged_is_named(runs: list[Report]) -> None:
+def test_a_page_whose_data_is_damaged_is_named(runs: list[FinishedRun]) -> None:
     path = runs[0].directory / "report.html"
     whole = path.read_text()
     path.write_text(whole.replace('"stages"', '"stage"'))
@@ -468,7 +481,7 @@ def test_a_page_whose_data_is_damaged_is_named(runs: list[Report]) -> None:
         path.write_text(whole)
 
 
-def test_a_runs_figure_is_its_curves_over_time(runs: list[Report]) -> None:
+def test_a_runs_figure_is_its_curves_over_time(runs: list[FinishedRun]) -> None:
     picture = picture_of(runs[0])
     check_picture(picture)
     assert sum(map(float, picture.data["answered_tps"])) > 0

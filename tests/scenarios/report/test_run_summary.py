@@ -20,17 +20,17 @@ from scenarios.report.run_summary import (
     summary_rows,
     summary_text,
 )
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.verdict import CheckResult
 from tests.scenarios.toy_run import failed_verdict, toy_config, toy_report
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def report(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return toy_report(tmp_path_factory.mktemp("run"), [range(900)])
 
 
-def test_the_main_figures_of_a_run_are_named(report: Report) -> None:
+def test_the_main_figures_of_a_run_are_named(report: FinishedRun) -> None:
     rows = dict(summary_rows(report))
     assert list(rows) == ["tuples", "throughput", "latency", "network", "wall time", "peak memory"]
     assert rows["tuples"].startswith("900 in ")
@@ -40,7 +40,7 @@ def test_the_main_figures_of_a_run_are_named(report: Report) -> None:
     assert rows["peak memory"] == "123 MB"
 
 
-def test_a_summary_has_the_verdict_and_every_main_figure(report: Report) -> None:
+def test_a_summary_has_the_verdict_and_every_main_figure(report: FinishedRun) -> None:
     text, html = summary_text(report), summary_html(report)
     expected = f"Exactly the {report.verdict.expected:,} expected pairs came out, each once."
     assert f"PASS: {expected}" in text
@@ -50,14 +50,14 @@ def test_a_summary_has_the_verdict_and_every_main_figure(report: Report) -> None
         assert f"<tr><th>{name}</th><td>{value}</td></tr>" in html
 
 
-def test_a_failed_run_says_so(report: Report) -> None:
+def test_a_failed_run_says_so(report: FinishedRun) -> None:
     failed = replace(report, verdict=failed_verdict())
     assert "FAIL: 5 pairs were expected, 4 came out: 1 missing." in summary_text(failed)
     (row,) = offenders_table(failed).rows
     assert row == ["missing", "T", "77", "41", "router 1.250, joiner.1 2.500"]
 
 
-def test_names_are_text_and_never_markup(report: Report) -> None:
+def test_names_are_text_and_never_markup(report: FinishedRun) -> None:
     verdict = failed_verdict()
     verdict.checks.append(CheckResult(name="<b>odd</b>", passed=None, detail="a & b"))
     config = toy_config().model_copy(update={"name": "<i>mine</i>"})

@@ -139,6 +139,15 @@ def test_a_line_goes_on_over_what_is_not_run_and_has_a_gap_where_a_run_failed(
     assert [(one["x"], one["y"], one["to_x"], one["to_y"]) for one in joined] == [(1, 3, 3, 9)]
 
 
+def test_panels_of_one_name_are_of_their_own_values(tmp_path: Path) -> None:
+    panels = [f'[[study.panels]]\nname = "seed 1"\nlabel = "{label}"' for label in ("a", "b")]
+    picture = drawn(tmp_path, [[1, 2, 3]], "\n".join(panels))
+    names = ["seed 1, panel 1", "seed 1, panel 2"]
+    assert [row["panel"] for row in picture.rows] == [name for name in names for _ in range(3)]
+    shown = [panel["transform"][0]["filter"] for panel in picture.panels]
+    assert shown == [f"datum.panel == {name!r}" for name in names]
+
+
 def test_single_points_have_no_line(tmp_path: Path) -> None:
     (markers,) = layers(drawn(tmp_path, [[1, None, 3]]))
     assert markers["mark"]["type"] == "point"

@@ -29,6 +29,11 @@ def test_the_interval_of_a_share_is_wilsons_where_that_is_wider() -> None:
     assert apart.interval == (0.0, 1.0), "the seeds differ by more than a million tuples do"
 
 
+def test_the_interval_of_a_share_in_percent_is_a_hundred_times_that_of_the_share() -> None:
+    share, percent = Estimate((0.9, 0.95), counted=40), Estimate((90, 95), counted=40, whole=100)
+    assert percent.interval == pytest.approx([100 * end for end in share.interval])
+
+
 def test_seeds_that_agree_have_no_interval() -> None:
     same = Estimate((7.0, 7.0, 7.0))
     assert same.is_constant

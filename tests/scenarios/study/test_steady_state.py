@@ -9,7 +9,7 @@ import pytest
 
 from scenarios import many_runs
 from scenarios.measures import Parts, look_up, record
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.study.study import Study, load_study
 from tests.scenarios.study.smoke_claims import OF_LATENCY, interval_joins
 from tests.scenarios.study.test_smoke_claims import check
@@ -25,7 +25,7 @@ def study_of(name: str, scale: str) -> Study:
     return study
 
 
-def halves(report: Report) -> tuple[dict[str, Any], dict[str, Any]]:
+def halves(report: FinishedRun) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the record of a run over each half of the arrivals that it measures."""
     assert report.plan.config.measured
     first, stop = report.plan.config.measured
@@ -33,7 +33,7 @@ def halves(report: Report) -> tuple[dict[str, Any], dict[str, Any]]:
     return _over(report, first, middle), _over(report, middle, stop)
 
 
-def _over(report: Report, first: int, stop: int) -> dict[str, Any]:
+def _over(report: FinishedRun, first: int, stop: int) -> dict[str, Any]:
     config = report.plan.config.model_copy(update={"measured": (first, stop)})
     return record(replace(report, plan=replace(report.plan, config=config)))
 
@@ -44,7 +44,7 @@ def test_claims_are_those_of_the_record_and_results_as_late_in_both_halves_of_wh
 ) -> None:
     """The points run once for both: here the record of a run has that of its halves, too."""
 
-    def with_halves(report: Report, parts: Parts | None = None) -> dict[str, Any]:
+    def with_halves(report: FinishedRun, parts: Parts | None = None) -> dict[str, Any]:
         return record(report, parts) | {"halves": halves(report)}
 
     monkeypatch.setattr(many_runs, "record", with_halves)

@@ -98,6 +98,14 @@ def test_a_word_alone_is_what_it_stands_for_and_within_a_text_its_name(tmp_path:
     assert (axis.values, axis.label) == (([1, 5], [2, 5]), "sizes, K")
 
 
+def test_a_variant_may_be_called_by_a_word_that_is_a_number(tmp_path: Path) -> None:
+    text = (BASE + STUDY).replace('"plain" = {}', '"{window}" = {}')
+    claim = '[[study.claims]]\ntext = "x"\nof = ["{window}"]\nrises = true\n'
+    section = load(tmp_path, f"{text}{claim}[study.words]\nwindow = 500\n").section
+    assert "500" in section.variants
+    assert section.claims[-1].of == ("500",)
+
+
 def test_values_per_watt_are_the_measured_ones_over_the_watts(tmp_path: Path) -> None:
     text = STUDY.replace('"plain" = {}', '"plain" = { measure = "throughput_tps", per = 7.5 }')
     study = load(tmp_path, BASE + text)
@@ -199,8 +207,13 @@ def test_settings_reach_every_point(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("[20, 40]", "[20]", "must have a value for each of bind.D, bind.W"),
+        ('["bind.D", "bind.W"]', '["bind.W"]', r"\[10, 20\] must have a value for each of bind.W"),
+        ('"plain" = {}', '"plain" = { values = [1, 2, 3] }', "'plain': 1 must have a value"),
         ('label = "latency"', 'labels = "latency"', "labels: there is no such key"),
+        ('label = "sizes"', 'label = "sizes"\nform = "{2}"', r"'\{2\}' makes no name of"),
+        ('label = "sizes"', 'label = "sizes"\nform = "{"', r"'\{' makes no name of"),
         ("only = [0, 2]", "only = [0, 3]", "there are 3 values"),
+        ('label = "latency"', 'label = "latency"\nmeasured = 3', "panels.1 = 3: a section"),
         (
             "[scales.smoke]",
             '[[study.claims]]\ntext = "x"\nof = ["plane"]\nrises = true\n[scales.smoke]',

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from joinsim._calls import of_query
 from scenarios.formatting import TextTable
 from scenarios.terminal.printing import console, keep_together, print_table, print_wrapped
 from scenarios.terminal.progress import Terminal
+from scenarios.terminal.views import show_plan
 
 
 def test_brackets_in_a_text_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,6 +30,18 @@ def test_brackets_in_a_label_of_a_study_are_no_markup(
     with Terminal(quiet=False).points(2) as line:
         line.on_point(0, "with [/all], [red]")
     assert "run 1 of 2: with [/all], [red]" in capsys.readouterr().err
+
+
+def test_links_that_differ_are_shown_as_they_are_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '2')"
+    network = {"links": [{"a": "source", "b": "router", "latency": "3 ms"}]}
+    plan = of_query(query, {"T": {"x": [1, 2, 3]}}, "split_join", network=network).prepare()
+    show_plan(console(quiet=False), plan)
+    said = capsys.readouterr().out
+    assert "source - router=latency 3 ms" in said
+    assert "LinkConfig" not in said
 
 
 def test_a_quiet_console_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from actors.protocol import HEADER_BYTES
 from actors.semijoins.adaptive_site import LEAD, Observed
 from joins.queries.parser import parse_query
 from joinsim.checks import RestoringHost
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.worlds.drawing import draw_multiway_query
 from scenarios.worlds.world import World, WorldStream
 from tests.drawn import drawn
@@ -108,7 +108,7 @@ def drift(**parameters: object) -> World:
     return replace(one, network={"preset": "wan", "bandwidth": 2_000_000, "latency": 1_000_000})
 
 
-def decision_bytes(report: Report) -> list[int]:
+def decision_bytes(report: FinishedRun) -> list[int]:
     """Return the sizes of the decisions that a site received: a plan is shipped as its text."""
     path = report.directory / "trace.parquet"
     to_site = [("sender", "==", "coordinator"), ("receiver", "==", "site.A")]
@@ -128,7 +128,7 @@ def test_a_plan_that_has_become_bad_gives_way(directory: Path) -> None:
     assert before[0] != after[0]
 
 
-def predicted(report: Report) -> list[Epoch]:
+def predicted(report: FinishedRun) -> list[Epoch]:
     """Return the epochs that are predicted of a run."""
     plan = report.plan
     job = with_tuple_bytes(plan.job(pairs=False), plan.parameters.tuple_bytes)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.protocol import HEADER_BYTES
 from actors.semijoins.adaptive_site import LEAD
 from joins.semijoins.value_sample import ValueSample
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.worlds.world import WorldStream
 from tests.topologies.semijoins.test_replanning import PlansInTurn, decision_bytes, predicted
 from tests.topologies.semijoins.test_shedding import (
@@ -42,7 +42,7 @@ def drifting(seed: int, rows: int = 3000) -> WorldStream:
     return WorldStream(ts=ts, x=[0.0] * rows, y=y.tolist())
 
 
-def changed(report: Report) -> bool:
+def changed(report: FinishedRun) -> bool:
     """Whether a plan other than the first was decided for: one of another length."""
     first = HEADER_BYTES + len(report.plan.parameters.plan)
     return any(nbytes != first for nbytes in decision_bytes(report))

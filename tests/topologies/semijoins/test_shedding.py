@@ -17,7 +17,7 @@ from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from joins.semijoins.value_sample import ValueSample
 from netsim.network import Latency, Link, full_mesh
-from scenarios.run import Report
+from scenarios.run import FinishedRun
 from scenarios.worlds.world import World, WorldStream
 from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
 from topologies.semijoins.costing import estimate_plan
@@ -50,7 +50,9 @@ def skewed(seed: int, rows: int = 1500) -> WorldStream:
     return replace(uniform(seed, 1, rows), y=y.tolist())
 
 
-def run(folder: Path, query: str, streams: tuple[WorldStream, ...], **parameters: object) -> Report:
+def run(
+    folder: Path, query: str, streams: tuple[WorldStream, ...], **parameters: object
+) -> FinishedRun:
     """Run it as a person's run would be: with what is left to the system chosen first."""
     parsed = parse_query(query)
     given = SemijoinParameters(tau=50_000_000, **parameters)  # type: ignore[arg-type]
