@@ -228,7 +228,7 @@ class Reply:
     steps
         Its other work, step by step.
     failure
-        What the actor raised in place of all that.
+        What the actor raised; then there is nothing else.
     """
 
     work: Work = NO_WORK

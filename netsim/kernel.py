@@ -7,7 +7,7 @@ Three rules make a run a function of its seed alone, wherever the actors live.
    arrives.
 2. *Sync point.* A message that starts service at t is waited for at t + floor, where floor is what
    such a message costs at the least. What overlaps in virtual time runs in parallel in real
-   processes, and no order depends on real time. Nor does when an actor's failure is seen.
+   processes, and no order depends on real time. What an actor raises is raised there, too.
 3. *One order.* Things that meet at one virtual time are taken by (sender's rank, sender's sequence
    number), never by when a reply happened to come.
 

@@ -309,7 +309,10 @@ class RecoveringKernel(Kernel):
             self._await_snapshot(now)
 
     def _fail(self, letter: Letter, failure: ActorError, now: int) -> None:
-        """End an actor that cannot do without what it has lost; else raise its *failure*."""
+        """End an actor that may have lost what it needs; raise the *failure* of any other.
+
+        One that has crashed and begun anew meanwhile goes on: the failure was of the one before.
+        """
         if self._guarantee != "none" or not self._tally["crashes"]:
             raise failure
         if not self._interrupted(letter, now):
