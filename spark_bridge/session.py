@@ -16,7 +16,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.util import find_spec
@@ -138,11 +138,30 @@ def _find_pyspark() -> Path:
     return Path(found.origin).parent
 
 
+_lasting: list[ExitStack] = []
+"""Of every `lasting_session`, what ends with it."""
+
+
+@contextmanager
+def lasting_session() -> Iterator[None]:
+    """Have one session for all that asks for one: Spark starts with the first, and stays up.
+
+    It stops at the end of this context. Starting it takes longer than preparing a small stream.
+    """
+    with ExitStack() as until_the_end:
+        _lasting.append(until_the_end)
+        try:
+            yield
+        finally:
+            _lasting.pop()
+
+
 @contextmanager
 def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSession]:
     """Start Spark and yield its session; stop the JVM at the end, whatever happens in between.
 
-    A session that is already active in this process is yielded as it is, and left running.
+    A session that is already active in this process is yielded as it is, and left running; so is
+    one that started in a `lasting_session`.
 
     Raise :exc:`EngineUnavailable` if pyspark or Java is missing, if Java is too old, or if the JVM
     ended before it was ready or while it was needed.
@@ -150,7 +169,16 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     active = active_session()
     if active is not None:
         yield active
-        return
+    elif _lasting:
+        yield _lasting[-1].enter_context(_started_session(options))
+    else:
+        with _started_session(options) as session:
+            yield session
+
+
+@contextmanager
+def _started_session(options: SessionOptions | None) -> Iterator[SparkSession]:
+    """Start Spark and yield its session; stop the JVM at the end."""
     _find_pyspark()
     options = options or SessionOptions()
     java = find_java()

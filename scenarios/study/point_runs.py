@@ -44,6 +44,7 @@ from scenarios.surveys.survey import take_survey
 from scenarios.sweep import SUSTAINABLE
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
+from spark_bridge.session import lasting_session
 
 _STORED = "point.json"
 _RATE = "feeding.rate_tps"
@@ -57,16 +58,17 @@ def plan_points(study: Study, prepare: Prepare) -> dict[int, Plan]:
     A survey needs none, but memory. Raise :exc:`ConfigError` naming the point.
     """
     plans = {}
-    for point in study.points:
-        try:
-            if point.config.survey:
-                _check_memory(point.config)
-            else:
-                plans[point.number] = make_plan(point.config, prepare=prepare)
-        except ValueError as error:
-            raise ConfigError(
-                f"{study.base.name}, point {point.number} ({point.label}): {error}"
-            ) from None
+    with lasting_session():  # each seed, for one, has streams of its own
+        for point in study.points:
+            try:
+                if point.config.survey:
+                    _check_memory(point.config)
+                else:
+                    plans[point.number] = make_plan(point.config, prepare=prepare)
+            except ValueError as error:
+                raise ConfigError(
+                    f"{study.base.name}, point {point.number} ({point.label}): {error}"
+                ) from None
     return plans
 
 

@@ -135,6 +135,41 @@ def test_spark_comes_and_goes_in_silence_even_when_the_work_fails() -> None:
     assert _run(script) == ""
 
 
+def test_within_a_lasting_session_spark_starts_once_when_it_is_needed_and_ends_with_it() -> None:
+    script = textwrap.dedent(
+        """
+        import os, signal
+        from pathlib import Path
+        import psutil
+        from spark_bridge.session import EngineUnavailable, SessionOptions
+        from spark_bridge.session import lasting_session, spark_session
+        quick = SessionOptions(quick_start=True)
+        def ask():
+            with spark_session(quick) as spark:
+                assert spark.range(3).count() == 3
+                return spark.sparkContext._gateway.proc.pid
+        with lasting_session():
+            assert not psutil.Process().children(), "nobody has asked for it"
+            java = ask()
+            assert ask() == java
+        assert not Path(f"/proc/{java}").exists()
+        try:
+            with lasting_session():
+                ask()
+                with spark_session() as spark:
+                    java = spark.sparkContext._gateway.proc.pid
+                    os.kill(java, signal.SIGKILL)
+                    spark.range(3).count()
+        except EngineUnavailable as error:
+            print(error)
+        assert ask() != java, "a session of its own again"
+        """
+    )
+    printed = _run(script)
+    assert printed.startswith("Spark's Java process ended in the middle of its work: ")
+    assert printed.count("\n") == 1
+
+
 def test_spark_interrupted_while_java_starts_leaves_no_java_behind() -> None:
     script = textwrap.dedent(
         """
