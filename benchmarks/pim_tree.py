@@ -2,13 +2,15 @@
 
 In the clock: probing, inserting, expiring and merging, from tuples in memory to matches counted.
 
-The work of `benchmarks.b_plus_tree_join`: two streams in turn, uniform 30-bit keys, windows by
-count, about two matches a tuple. What a tuple costs comes and goes with the trees that fill up and
-are merged or archived, at the slowest once a window: a rate is that of as many arrivals as replace
-both windows. Each join fills its windows and replaces them once first, so that its memory is not
-new. Then the arrivals are cut into parts, and each part is timed with every join before the next
-part, so that a noisy neighbour hits all of them: processor time where one thread works, wall time
-where two do. Every tuple's count and fingerprint are compared with a join computed by numpy.
+Two streams arrive in turn, with uniform 30-bit keys. Each tuple probes the other stream's window
+for keys within a band that gives about two matches, is inserted into its own stream's, and lets the
+oldest of the other's expire. Windows are count windows, exact to the tuple. What a tuple costs
+comes and goes with the trees that fill up and are merged or archived, at the slowest once a window:
+a rate is that of as many arrivals as replace both windows. Each join fills its windows and replaces
+them once first, so that its memory is not new. Then the arrivals are cut into parts, and each part
+is timed with every join before the next part, so that a noisy neighbour hits all of them: processor
+time where one thread works, wall time where two do. Every tuple's count and fingerprint are
+compared with a join computed by numpy.
 
 Run: ``python -m benchmarks.pim_tree [--window-bits 20] [--rounds 5] [--sweep] [--json]``
 """
@@ -22,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.b_plus_tree_join import band_of, checked_seconds, make_keys
+from actors.hosting.inline import Clock
 from benchmarks.measure import Result, command_line, report
+from joins.hashing import mix
 from joins.indexes.pim_tree.b_chain import TreeChain
 from joins.indexes.pim_tree.pim_tree import THREADS_MERGE_RATIO, PimTree
 from joins.machine.memory import keep_freed_memory
@@ -34,18 +37,67 @@ from joins.window_join.shared_bw_tree import BwTreeWindows
 from joins.window_join.shared_join import ThreadsJoin
 from joins.window_join.shared_pim_tree import PimTreeWindows
 from joins.window_join.sorted_runs.join import SortedRunsJoin
-from scenarios.calibration.window_workload import band_join, expected_matches
+from scenarios.calibration.window_workload import (
+    MatchSums,
+    band_join,
+    expected_matches,
+    timed_batches,
+)
+
+KEY_BITS = 30
+MATCHES_PER_TUPLE = 2
 
 PARTS = 8
 """Of the arrivals that replace both windows."""
 TUNED_CPP = 1.7e6
 """Tuples a second of a tuned B+-tree in C++ on this kind of machine, windows of 2^20."""
+_NODES = ((16, 32), (32, 16), (32, 32), (32, 64), (48, 48), (64, 32), (64, 64), (128, 128))
+"""Sizes of a B+-tree's nodes to try: entries of a leaf, children of an inner node."""
 _FILL_BATCH = 65_536
 _BATCH = 8_192
 """Arrivals per call of the joins that work tuple by tuple; their rates do not depend on it."""
 
 Contender = tuple[Any, int]
 """A join, and the size of the batches that it is given."""
+
+
+def make_keys(tuples: int) -> np.ndarray:
+    """Return the keys of both streams in arrival order: stream 0 at even rows, 1 at odd ones."""
+    row = np.arange(tuples, dtype=np.uint64)
+    stream = (row & np.uint64(1)) + np.uint64(1)
+    mixed = mix((stream << np.uint64(48)) ^ (row >> np.uint64(1)))
+    return (mixed >> np.uint64(64 - KEY_BITS)).astype(np.int64)
+
+
+def band_of(window: int) -> int:
+    """Return the largest distance of two matching keys."""
+    return MATCHES_PER_TUPLE * (1 << KEY_BITS) // (2 * window)
+
+
+def checked_seconds(
+    name: str,
+    join: Any,
+    rows: KernelRows,
+    right: MatchSums,
+    part: tuple[int, int],
+    *,
+    batch_rows: int,
+    clock: Clock,
+) -> float:
+    """Join a *part* of *rows*, from one row to before another; return the seconds that it took.
+
+    Stop when the matches of a batch are not the *right* ones, which are those of all rows.
+    """
+    seconds, at = 0.0, part[0]
+    for found, took_s in timed_batches(join, rows.part(*part), batch_rows, clock):
+        until = at + len(found.count)
+        if not (
+            np.array_equal(found.count, right[0][at:until])
+            and np.array_equal(found.fingerprint, right[1][at:until])
+        ):
+            raise SystemExit(f"{name}: wrong matches in rows {at} to {until - 1}")
+        seconds, at = seconds + took_s, until
+    return seconds
 
 
 def make_work(tuples: int, window: int) -> KernelRows:
@@ -111,13 +163,20 @@ def contenders() -> dict[str, Contender]:
 
 
 def sweep() -> dict[str, Contender]:
-    """Return PIM-Trees of several merge ratios, depths and node widths, and live ones of ratios."""
+    """Return trees of other node sizes, merge ratios and depths, and live ones of merge ratios."""
+    plain: dict[str, Contender] = {
+        f"B+-tree, leaves of {leaf}, fanout {fanout}": (
+            BPlusTreeJoin(leaf_entries=leaf, fanout=fanout),
+            _BATCH,
+        )
+        for leaf, fanout in _NODES
+    }
     live: dict[str, Contender] = {
         f"live, threads {threads}, m {ratio}": (share_pim_tree(threads, ratio), _FILL_BATCH)
         for ratio in (1 / 8, 1 / 4, 1 / 2, 1.0)
         for threads in (1, 2)
     }
-    return live | {
+    pim_trees: dict[str, Contender] = {
         f"m {ratio}, D_I {depth}, nodes of {run} and {tree}": (
             ForestJoin(
                 PimTree(
@@ -134,6 +193,7 @@ def sweep() -> dict[str, Contender]:
         for depth in (1, 2)
         for run, tree in ((32, 16), (32, 32), (16, 16))
     }
+    return plain | live | pim_trees
 
 
 def main() -> None:
@@ -141,7 +201,7 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--window-bits", type=int, default=20, help="window length 2^BITS (20)")
     parser.add_argument("--rounds", type=int, default=5, help="times windows are replaced (5)")
-    parser.add_argument("--sweep", action="store_true", help="try parameters of the PIM-Tree")
+    parser.add_argument("--sweep", action="store_true", help="try parameters of the trees")
     options = parser.parse_args()
     keep_freed_memory()
     window = 1 << options.window_bits

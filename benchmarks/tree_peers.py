@@ -3,7 +3,7 @@
 In the clock: from arrivals in memory to counts and fingerprints in memory, of full windows; of one
 thread its processor time, of two the wall time.
 
-The work of `benchmarks.b_plus_tree_join`. The peers are Abseil's ``btree_set`` and tlx's, each as
+The work of `benchmarks.pim_tree`. The peers are Abseil's ``btree_set`` and tlx's, each as
 it comes and with nodes or entries that suit it better, on huge pages or on malloc's: a library of
 our own over both (``peers_cpp/window_join.cpp``), which is compiled where there are a C++ compiler
 and the headers (Debian: libabsl-dev; tlx: its sources, ``--include DIR``). What is missing is
