@@ -1,12 +1,12 @@
-"""PanJoin's subwindows: the join of two windows, by one thread and by two.
+"""PanJoin's subwindows: the join of two windows, threads, memory.
 
 In the clock: sorting a batch, inserting and probing, from batches in memory to matches counted.
 (Insertion and probing by themselves are in the figures `panjoin-fig10` to `panjoin-fig13`.)
 
-The join is that of `benchmarks.pim_tree`: two streams by turns, uniform 30-bit keys, a band that
-gives about two matches a tuple, count windows exact to the tuple; here batch by batch. A batch of n
-is n tuples of each stream, and sorting it is part of the time. Counts and fingerprints are compared
-with those of a join of sorted columns by numpy, which shares no code with the subwindows.
+The join is that of `benchmarks.pim_tree`: two streams by turns, uniform 30-bit keys, a band
+that gives about two matches a tuple, count windows exact to the tuple; here batch by batch. A batch
+of n is n tuples of each stream, and sorting it is part of the time. Counts and fingerprints are
+compared with those of a join of sorted columns by numpy, which shares no code with the subwindows.
 Rates of one thread are tuples per second of processor time; two threads are compared by the clock.
 
 Run: ``python -m benchmarks.panjoin [--window-bits 20] [--repeats 3] [--json]``
@@ -23,6 +23,7 @@ import numpy as np
 from benchmarks.measure import Result, check_equal, command_line, report
 from benchmarks.pim_tree import band_of, make_keys
 from joins.indexes.index import Ranges, make_ranges
+from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.lookup import StructureName
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape, probe_subwindows
 from joins.machine.compiling import kernel
@@ -70,7 +71,7 @@ class Side:
 
 
 def join(
-    kind: StructureName, keys: np.ndarray, window: int, batch: int, threads: int
+    kind: StructureName, keys: np.ndarray, window: int, batch: int, subwindows: int, threads: int
 ) -> tuple[np.ndarray, int, int]:
     """Join both streams; return the time that what follows the first window took, and the answer.
 
@@ -78,7 +79,10 @@ def join(
     the sum of fingerprints.
     """
     band = band_of(window)
-    shape = SubwindowShape(predicates=1, capacity=window, partitions=window // 32, sigma=1.25)
+    capacity = window // subwindows
+    shape = SubwindowShape(
+        predicates=1, capacity=capacity, partitions=max(1, capacity // 32), sigma=1.25
+    )
     sides = [Side(kind, shape), Side(kind, shape)]
     streams = [keys[0::2], keys[1::2]]
     pairs, fingerprint = 0, 0
@@ -141,10 +145,10 @@ def measure_joins(window: int, tuples: int, repeats: int) -> list[Result]:
     right = tuple(int(column.sum(dtype=np.uint64)) for column in matches)
     results: list[Result] = []
     for kind in STRUCTURES:
-        for batch in (1_024, 65_536):
+        for batch, subwindows in ((1_024, 1), (65_536, 1)):
             seconds: dict[int, list[np.ndarray]] = {1: [], 2: []}
             for threads in [1, 2] * repeats:
-                took, *answer = join(kind, keys, window, batch, threads)
+                took, *answer = join(kind, keys, window, batch, subwindows, threads)
                 seconds[threads].append(took)
                 check_equal(f"{kind}, batch {batch}", tuple(answer), right)
             done = len(keys) - 2 * (window // batch * batch)
@@ -162,6 +166,24 @@ def measure_joins(window: int, tuples: int, repeats: int) -> list[Result]:
     return results
 
 
+def measure_memory(tuples: int) -> list[Result]:
+    """Return the room of each structure beyond its tuples, beside the paper's formulas."""
+    shape = SubwindowShape(predicates=1, capacity=tuples, partitions=tuples // 128, sigma=1.25)
+    results = []
+    for kind in ("rap_table", "wib_tree"):
+        llat = Subwindow(shape, kind, first=0).structure.llat  # type: ignore[attr-defined]
+        overhead = llat.keys.size / tuples - 1
+        name = f"{kind}, LLAT overhead at sigma = 1.25"
+        results.append(Result.of(name, [100 * overhead], unit="%", target=150.5, at_least=False))
+    index = BiSort(1 << 23, 1 << 16)._sampled.nbytes
+    name = "bi_sort, index array at P = 64K, of 32-bit values"
+    results.append(Result.of(name, [index / 1024], unit="KiB", target=256, at_least=False))
+    for kind in STRUCTURES:
+        nbytes = Subwindow(shape, kind, first=0).nbytes / tuples
+        results.append(Result.of(f"{kind}, all arrays", [nbytes], unit="bytes/tuple"))
+    return results
+
+
 def main() -> None:
     """Measure, verify and print."""
     parser = command_line(__doc__)
@@ -171,8 +193,9 @@ def main() -> None:
     options = parser.parse_args()
     keep_freed_memory()
     window = 1 << options.window_bits
-    join("bi_sort", make_keys(4_096), 1_024, 512, 1)  # compile
+    join("bi_sort", make_keys(4_096), 1_024, 512, 1, 1)  # compile
     results = measure_joins(window, options.tuples, options.repeats)
+    results += measure_memory(window)
     report("panjoin", results)
 
 
