@@ -18,7 +18,6 @@ _LEFT_OUT = {
     "inequality_work",
     "interval_work",
     "measure",
-    "one_off",
     # What takes half an hour or more; `benchmarks/README.md` says what each is for.
     "hostile",
     "kills",

@@ -7,9 +7,11 @@ included; see `benchmarks.contest`.
 variants (within a second; one hot key). *Trades and quotes* is half an hour of a trading day,
 quotes of the same symbol within 100 ms, at every engine's defaults, as somebody's own query would
 run; inside Spark in a session that starts for it, and in one that has run it once (*warm*). *Q3*
-joins taxi trips over windows by count. On W1 and Q3 our engines have the settings of the table,
-live ones few and large messages; DuckDB and Polars join by buckets, native Spark has RocksDB,
-Flink one ordered file a stream; engines inside Spark take 500,000 tuples at a time.
+joins taxi trips over windows by count. *Stages* runs systems inside Spark in one stage of its plan,
+which a single core does, and in as many as their graphs can be cut into, between which tuples go
+through Spark's exchanges. On W1 and Q3 our engines have the settings of the table, live ones few
+and large messages; DuckDB and Polars join by buckets, native Spark has RocksDB, Flink one ordered
+file a stream; engines inside Spark take 500,000 tuples at a time.
 
 What bounds them: live Ray its processes' time and transport; operators inside Spark what Spark
 takes a trigger, some tenths of a second whatever it holds, the first some seconds; native Spark its
@@ -70,6 +72,14 @@ EMBEDDED = (
     Contender(name="Polars, one thread", engine=Polars(threads=1)),
     Contender(name="Polars, all cores", engine=Polars()),
 )
+_STAGES = (
+    ("engines-interval", "kp_oij", True),
+    ("engines-interval", "dp_oij", True),
+    ("engines-equi", "hash_join", True),
+    ("engines-q3", "spo_join", False),
+    ("engines-q3", "split_join", False),
+)
+"""A scenario's query, a system, and whether pairs are written; else they are counted."""
 NATIVE = Contender(name="native Spark", engine=SparkNative())
 FLINK = Contender(name="Flink", engine=Flink())
 
@@ -184,7 +194,33 @@ def q3(options: argparse.Namespace) -> list[Result]:
     )
 
 
-WORKS = {"W1": w1, "variants": variants, "trades": trades_and_quotes, "Q3": q3}
+def stages(options: argparse.Namespace) -> list[Result]:
+    """Measure systems inside Spark in one stage of its plan over several."""
+    if options.quick:
+        return []
+    one = Contender(name="one stage", engine=SparkHosted(fold=True))
+    several = Contender(name="several", engine=SparkHosted(fold=False))
+    return [
+        result
+        for scenario, topology, pairs in _STAGES
+        for result in engines_contest(
+            f"{scenario}, {topology}",
+            scenario_files.change(scenario_files.load(scenario), {"topology": topology}),
+            [one, several],
+            turns=min(3, options.turns),
+            pairs=pairs,
+            over=[(one.name, several.name, None)],
+        )
+    ]
+
+
+WORKS = {
+    "W1": w1,
+    "variants": variants,
+    "trades": trades_and_quotes,
+    "Q3": q3,
+    "stages": stages,
+}
 
 
 def _interval(work: IntervalWork) -> RunConfig:
@@ -206,7 +242,8 @@ def main() -> None:
         except ConfigError as error:  # its data is not here
             print(f"{name} is left out: {error}", file=sys.stderr)
             continue
-        report(f"{name} on every engine", results)
+        if results:
+            report(f"{name} on every engine", results)
     if HUGE_PAGES.exists() and not options.json:
         print(f"huge pages: {HUGE_PAGES.read_text().strip()}")
 

@@ -35,7 +35,6 @@ from benchmarks.inequality_work import (
 )
 from benchmarks.measure import Result, check_equal, report
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
-from joins.indexes.index import make_ranges
 from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory
 from joins.matches import ProbeResult
@@ -60,10 +59,8 @@ def count_all(segment: ImmutableSegment, work: InequalityWork) -> ProbeResult:
 
 def list_batches(segment: ImmutableSegment, work: InequalityWork) -> None:
     """List the matches of `_BATCH` probes after `_BATCH` probes."""
-    for row in range(0, PROBES, _BATCH):
-        rows = slice(row, row + _BATCH)
-        low, high = work.ranges.low[:, rows], work.ranges.high[:, rows]
-        segment.probe(make_ranges(low, high), enumerate=True)
+    for ranges in work.batches(_BATCH):
+        segment.probe(ranges, enumerate=True)
 
 
 def time_by_turns(

@@ -4,9 +4,8 @@ In the clock: from tables in memory to pairs counted, or to all pairs as columns
 and sealing are included, since the others sort, too; see `benchmarks.contest`.
 
 *W2* probes 50,000 uniform tuples with 2,000: 24,505,143 pairs. *One-off* counts the matches of 200
-probes among 500,000 stored tuples, where what is built is used once (ours are answered by
-`benchmarks.one_off`). DuckDB joins by its IEJoin, Polars by ``join_where``; all run on
-one thread and on two.
+probes among 500,000 stored tuples, where what is built is used once. DuckDB joins by its IEJoin,
+Polars by ``join_where``; all run on one thread and on two, which take some probes at a time.
 
 Run: ``python -m benchmarks.inequality_join [--turns 5] [--json]``
 """
@@ -24,12 +23,12 @@ import pyarrow as pa
 from benchmarks.contest import take_turns
 from benchmarks.inequality_work import InequalityWork, NumpyScan, counted, listed, uniform_work
 from benchmarks.measure import Result, check_equal, command_line, report
-from benchmarks.one_off import probe_once
 from joins.batch import Schema
 from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory
 from joins.matches import ProbeResult
 from joins.queries.parser import parse_query
+from joins.threads import side_by_side
 from scenarios.engines.embedded_engines import duckdb_join, polars_join
 from scenarios.engines.engine import EngineResult
 from scenarios.processes import run_alone
@@ -43,6 +42,8 @@ _QUERY = parse_query(
 _SCHEMAS = [Schema(stream=name, fields={"distance": "int64", "fare": "int64"}) for name in "SP"]
 _STRUCTURES = {"po_join": "PO-Join", "prefix_grid": "prefix grid"}
 _THREADS = (1, 2)
+_BATCH = 64
+"""Probes that a thread takes at a time."""
 
 
 def segment_run(
@@ -50,13 +51,9 @@ def segment_run(
 ) -> EngineResult:
     """Answer all probes on so many threads, from columns in memory."""
     began_s = time.perf_counter()
-    parts = probe_once(
-        work.stored,
-        work.ranges,
-        enumerate=listing,
-        threads=threads,
-        structure=SEGMENTS[structure],
-    )
+    segment = SEGMENTS[structure].from_columns(work.stored, threads=threads)
+    probe = partial(segment.probe, enumerate=listing)
+    parts = side_by_side(probe, work.batches(_BATCH), threads)
     seconds = time.perf_counter() - began_s
     found = ProbeResult.concat(parts)
     totals = listed(found) if listing else counted(found)

@@ -36,6 +36,12 @@ class InequalityWork:
     probes: tuple[np.ndarray, np.ndarray]
     ranges: Ranges
 
+    def batches(self, probes: int) -> list[Ranges]:
+        """Return what *probes* at a time look for."""
+        low, high = self.ranges.low, self.ranges.high
+        parts = (slice(row, row + probes) for row in range(0, low.shape[1], probes))
+        return [make_ranges(low[:, rows], high[:, rows]) for rows in parts]
+
     @classmethod
     def of(
         cls,

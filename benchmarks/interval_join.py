@@ -1,15 +1,12 @@
-"""Keyed interval joins: the kernel on one thread, and whole runs.
+"""Keyed interval joins: the kernel on one thread.
 
-In the clock: of the kernel its thread's processor time, from batches in memory to matches in
-memory; of a whole run the wall time from prepared files to results and trace in files. (Beside
-other engines: `benchmarks.engines`.)
+In the clock: its thread's processor time, from batches in memory to matches in memory. (Whole runs,
+beside other engines: `benchmarks.engines`.)
 
 Two streams of one tuple a millisecond each over 50 keys, pairs within 100 ms (*W1*), within one
 second, and with one key that makes up 37.6 % of the tuples. The kernel counts, with a fingerprint
 per base tuple, or lists the pairs: listed pairs are equal to the published ones, and what is
-counted to what is listed. A whole run is the scenario ``oij-w1`` with one replica through the
-inline host: sources read Parquet, emitters gather batches, the replica joins behind its collector,
-counts and trace are written. Its verdict must be exact.
+counted to what is listed.
 
 With ``--windflow DIR``, the sources of WindFlow, and those of FastFlow beside them or in
 ``--fastflow DIR``, W1 is run there too, by a program of ours (``peers_cpp/interval_join.cpp``):
@@ -35,14 +32,10 @@ from joins.batch import Batch, Schema
 from joins.interval_join import IntervalJoin
 from joins.matches import Matches
 from joins.queries.parser import parse_query
-from scenarios import scenario_files
-from scenarios.plan import make_plan
-from scenarios.run import execute
 
 REPEATS = 5
 VARIANT_ROWS = 1_000_000
 _KERNEL_BATCH = 16_384
-_RUN = {"replicas": 1, "batch_rows": 16_384, "feeding.batch_rows": 32_768}
 _WINDFLOW = {"W1": 10.0e6, "one second": 1.46e6, "hot key": 1.52e6}
 """Tuples a second of WindFlow in C++ on this kind of machine: on W1 its best, with two replicas; on
 the variants with one."""
@@ -117,25 +110,6 @@ def kernel(work: IntervalWork, target: float | None) -> tuple[list[Result], Tota
     ], totals
 
 
-def whole_run(work: IntervalWork, totals: Totals, target: float) -> Result:
-    """Return the rate of runs through the inline host, by the clock."""
-    rows = len(work.ts[0])
-    plan = make_plan(
-        scenario_files.change(scenario_files.load("oij-w1"), _RUN | {"rows": rows} | work.settings)
-    )
-    seconds, busy = [], 0.0
-    for repeat in range(REPEATS):
-        with tempfile.TemporaryDirectory() as folder:
-            finished = execute(plan, Path(folder), rehearsal=repeat == 0, judging="after")
-            busy = sum(finished.kernel_seconds.values())
-        if not finished.verdict.exact or finished.verdict.produced != totals.pairs:
-            raise SystemExit(f"{work.name}: the run was not exact: {finished.verdict}")
-        seconds.append(finished.clock.parts["run"] + finished.clock.parts["write"])
-    note = f"last: {seconds[-1]:.2f} s, {busy:.2f} of it in actors"
-    name = f"{work}: whole run"
-    return Result.rate(name, 2 * rows, seconds, unit="tuples/s", target=target, note=note)
-
-
 def windflow_rates(totals: Totals, rows: int, sources: Path, fastflow: Path) -> list[Result]:
     """Return the rates of WindFlow on W1, with one replica of the join and with two."""
     results = []
@@ -178,11 +152,8 @@ def main() -> None:
         IntervalWork.of("hot key", VARIANT_ROWS, hot=True),
     ]
     for work in works:
-        target = 4 * _WINDFLOW[work.name]
-        rates, totals = kernel(work, target)
-        # The target of a whole W1 run is WindFlow's own rate with one replica.
-        whole = whole_run(work, totals, 7.0e6 if work.name == "W1" else target)
-        results += [*rates, whole]
+        rates, totals = kernel(work, target=4 * _WINDFLOW[work.name])
+        results += rates
         if options.windflow and work.name == "W1":
             fastflow = options.fastflow or options.windflow.parent / "fastflow"
             results += windflow_rates(totals, VARIANT_ROWS, options.windflow, fastflow)

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import highspy
 import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from benchmarks.measure import Result, report
 from joins.key_splitting import HEURISTICS, Split, copies, loads
@@ -57,34 +57,38 @@ def optimum(
     (equations 2 to 5); a difference is in tuples. Raise :exc:`RuntimeError` when HiGHS has not
     found the optimum in time.
     """
-    model = highspy.Highs()
-    model.silent()
-    model.setOptionValue("time_limit", _LIMIT_S)
-    average = sum(counts.values()) / replicas
-    load = [model.expr() for _ in range(replicas)]
-    travelled = model.expr()
-    for count in counts.values():
-        degree = [model.addBinary() for _ in range(most)]
-        model.addConstr(sum(degree[1:], start=degree[0]) == 1)
-        for split, chosen in enumerate(degree, start=1):
-            at = [model.addBinary() for _ in range(replicas)]
-            model.addConstr(sum(at[1:], start=at[0]) == split * chosen)
-            for replica, here in enumerate(at):
-                load[replica] += count / split * here
-            travelled += count * split * chosen
+    tuples, degrees = np.array([*counts.values()]), np.arange(1, most + 1)
+    choices, average = len(tuples) * most, tuples.sum() / replicas
+    # One variable for whether a key has a degree, one for whether a replica then has a part of it,
+    # and one for the difference.
+    chosen, placed = np.split(np.eye(choices * (1 + replicas) + 1)[:-1], [choices])
+    of_key = chosen.reshape(len(tuples), most, -1)
+    at = placed.reshape(len(tuples), most, replicas, -1)
+    load = np.einsum("ksrv,ks->rv", at, tuples[:, None] / degrees)
+    goal = np.eye(load.shape[1])[-1]
+    constraints = [
+        LinearConstraint(of_key.sum(axis=1), 1, 1),
+        LinearConstraint((at.sum(axis=2) - degrees[:, None] * of_key).reshape(choices, -1), 0, 0),
+    ]
     if threshold is None:
-        goal = model.addVariable(0)
-        for one in load:
-            model.addConstr(one - goal <= average)
-            model.addConstr(one + goal >= average)
-        model.minimize(goal)
+        constraints += [
+            LinearConstraint(load - goal, ub=average),
+            LinearConstraint(load + goal, lb=average),
+        ]
     else:
-        for one in load:
-            model.addConstr(one <= threshold * average)
-        model.minimize(travelled)
-    if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        constraints.append(LinearConstraint(load, ub=threshold * average))
+        goal = np.einsum("ksv,ks->v", of_key, tuples[:, None] * degrees)
+    whole = np.append(np.ones(len(goal) - 1), 0)
+    found = milp(
+        goal,
+        constraints=constraints,
+        integrality=whole,
+        bounds=Bounds(0, np.where(whole, 1, np.inf)),
+        options={"time_limit": _LIMIT_S},
+    )
+    if found.status:
         raise RuntimeError(f"no optimum of {len(counts)} keys on {replicas} replicas in time")
-    return float(model.getObjectiveValue())
+    return float(found.fun)
 
 
 def difference(counts: Mapping[int, int], split: Split, replicas: int) -> float:

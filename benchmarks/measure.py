@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.machine import describe_machine
+from scenarios.formatting import format_value
+from scenarios.machine import describe_machine, versions
 
 _WIDTH = 160
 """Columns of a table that goes into a file."""
@@ -121,7 +120,6 @@ def report(title: str, results: Sequence[Result]) -> None:
         record = {"benchmark": title, "date": date, "machine": describe_machine()}
         print(json.dumps(record | {"results": [asdict(r) for r in results]}, indent=2))
         return
-    libraries = "  ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "ray", "simpy"))
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
     starts = any(result.start_seconds is not None for result in results)
     columns = ["figure", "median", "least - most", *["start"] * starts, "target", ""]
@@ -130,19 +128,15 @@ def report(title: str, results: Sequence[Result]) -> None:
         sign = "at least" if result.at_least else "at most"
         table.add_row(
             result.name,
-            f"{_figure(result.median)} {result.unit}",
-            f"{_figure(result.least)} - {_figure(result.most)}",
+            f"{format_value(result.median)} {result.unit}",
+            f"{format_value(result.least)} - {format_value(result.most)}",
             *[
                 "" if start is None else f"{start:.2f} s"
                 for start in [result.start_seconds] * starts
             ],
-            "" if result.target is None else f"{sign} {_figure(result.target)}",
+            "" if result.target is None else f"{sign} {format_value(result.target)}",
             {True: "reached", False: "MISSED", None: ""}[result.reached] + f" {result.note}",
         )
     console.print(table)
-    machine = "  ".join(str(value) for value in describe_machine().values())
-    console.print(f"{date}  Python {platform.python_version()}  {libraries}  {machine}")
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    libraries = [f"{name} {version}" for name, version in versions().items()]
+    console.print("  ".join([date, *map(str, describe_machine().values()), *libraries]))

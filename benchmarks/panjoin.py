@@ -1,16 +1,13 @@
-"""PanJoin's subwindows: the join of two windows, selectivity, threads, memory.
+"""PanJoin's subwindows: the join of two windows, threads, memory.
 
-In the clock: sorting a batch, inserting and probing, from batches in memory to matches counted, or
-as records in memory.
+In the clock: sorting a batch, inserting and probing, from batches in memory to matches counted.
+(Insertion and probing by themselves are in the figures `panjoin-fig10` to `panjoin-fig13`.)
 
-The join is that of `benchmarks.b_plus_tree_join`: two streams by turns, uniform 30-bit keys, a band
+The join is that of `benchmarks.pim_tree`: two streams by turns, uniform 30-bit keys, a band
 that gives about two matches a tuple, count windows exact to the tuple; here batch by batch. A batch
 of n is n tuples of each stream, and sorting it is part of the time. Counts and fingerprints are
 compared with those of a join of sorted columns by numpy, which shares no code with the subwindows.
 Rates of one thread are tuples per second of processor time; two threads are compared by the clock.
-
-Selectivity is that of band joins with one full subwindow, in tuples probed a second: a BI-Sort
-answers in records, the other two structures list their matches.
 
 Run: ``python -m benchmarks.panjoin [--window-bits 20] [--repeats 3] [--json]``
 """
@@ -23,9 +20,8 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.b_plus_tree_join import band_of, make_keys
 from benchmarks.measure import Result, check_equal, command_line, report
-from benchmarks.panjoin_structures import rates, replace
+from benchmarks.pim_tree import band_of, make_keys
 from joins.indexes.index import Ranges, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.lookup import StructureName
@@ -35,10 +31,8 @@ from joins.machine.memory import keep_freed_memory
 from joins.radix_sort import sort_codes
 from joins.threads import side_by_side, threads_for
 from scenarios.calibration.window_workload import band_join, expected_matches
-from scenarios.surveys.survey import SubwindowSpeedSurvey
 
 TARGETS = {("bi_sort", 1_024): 5e6, ("bi_sort", 65_536): 15e6}
-SELECTIVITIES = (1, 64, 1_024, 4_096)
 
 
 @dataclass
@@ -172,26 +166,6 @@ def measure_joins(window: int, tuples: int, repeats: int) -> list[Result]:
     return results
 
 
-def measure_selectivity(tuples: int, repeats: int) -> list[Result]:
-    """Return how fast a full subwindow is probed, from one match a probe to thousands."""
-    results: list[Result] = []
-    for kind in STRUCTURES:
-        setting = SubwindowSpeedSurvey(structure=kind, tuples=tuples, partitions=tuples // 128)
-        probing = [
-            Result.of(
-                f"{kind}, probes at S = {selectivity:,}",
-                rates(replace(setting, selectivity=selectivity), repeats),
-                unit="tuples/s",
-            )
-            for selectivity in SELECTIVITIES
-        ]
-        name = f"{kind}, S = {SELECTIVITIES[-1]:,} over S = 1"
-        ratio = probing[-1].median / probing[0].median
-        target = 0.8 if kind == "bi_sort" else None
-        results += [*probing, Result.of(name, [ratio], unit="", target=target)]
-    return results
-
-
 def measure_memory(tuples: int) -> list[Result]:
     """Return the room of each structure beyond its tuples, beside the paper's formulas."""
     shape = SubwindowShape(predicates=1, capacity=tuples, partitions=tuples // 128, sigma=1.25)
@@ -221,7 +195,6 @@ def main() -> None:
     window = 1 << options.window_bits
     join("bi_sort", make_keys(4_096), 1_024, 512, 1, 1)  # compile
     results = measure_joins(window, options.tuples, options.repeats)
-    results += measure_selectivity(window, 3 * options.repeats)
     results += measure_memory(window)
     report("panjoin", results)
 

@@ -23,8 +23,8 @@ from actors.protocol import Actor, Message, Payload
 from actors.results import Answers
 from actors.source import Fed, Feeding, Probes
 from actors.window_join import Share
-from benchmarks.b_plus_tree_join import KEY_BITS, make_keys
 from benchmarks.measure import Result, check_equal, command_line, report
+from benchmarks.pim_tree import KEY_BITS, make_keys
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.indexes.panjoin.subwindow import STRUCTURES

@@ -42,7 +42,8 @@ TRANSPORT, OPERATORS = "transport", "operators"
 MACHINE = "machine"
 """Key of what a profile was measured on."""
 LIKE = "like"
-"""Among the prices of structures, the name of a profile that has the others."""
+"""Among the prices of structures, the name of the profile that has all prices that are not written
+here; among those of an operation, the operation of that profile that has the others."""
 CALL = "call_ps"
 """Among the prices of structures, what a call costs in those of that other profile."""
 STRUCTURES = "structures"
@@ -492,14 +493,16 @@ def _load(version: _Version, *others: _Version) -> CostProfile:
     path, written = version.path, _parse(version)
     values = {key: value for key, value in written.items() if key not in apart}
     structures, memory = _structures_of(written), written.get(MEMORY)
+    inherited = _load(*others) if others else None
+    prices = {} if inherited is None else {cost: getattr(inherited, cost) for cost in COSTS}
     try:
-        profile = CostProfile(**{"name": path.stem, **values})
+        profile = CostProfile(**{"name": path.stem, **prices, **values})
     except TypeError as error:
         allowed = ", ".join(f.name for f in fields(CostProfile))
         raise ValueError(f"{path}: {error}; a cost profile has the keys {allowed}") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    inherited = _load(*others) if others else profile
+    inherited = inherited or profile
     structures.pop(LIKE, None)
     return replace(
         profile,
@@ -523,7 +526,8 @@ def _read_structures(
 ) -> dict[str, StructureCost]:
     """Read what steps cost, beside those that are *inherited*.
 
-    One that is the name of another costs what that one does; the price `CALL` is for all of them.
+    One that is the name of another costs what that one does, and one that is `LIKE` another but for
+    what is written; the price `CALL` is for all of them.
     """
     costs = dict(inherited)
     for name, cost in values.items():
@@ -533,7 +537,9 @@ def _read_structures(
             elif isinstance(cost, str):
                 costs[name] = inherited[cost]
             else:
-                costs[name] = StructureCost.read(cost, profile.unit_ps)
+                like = inherited[cost[LIKE]].written(profile.unit_ps) if LIKE in cost else {}
+                written = {key: value for key, value in cost.items() if key != LIKE}
+                costs[name] = StructureCost.read(like | written, profile.unit_ps)
         except (KeyError, TypeError, ValueError) as error:
             advice = "joinsim calibrate measures it anew"
             raise ValueError(f"{path}: {STRUCTURES}.{name}: {error}; {advice}") from None

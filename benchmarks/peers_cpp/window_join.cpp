@@ -1,6 +1,6 @@
 // The index-based window join, tuple by tuple, over the ordered sets of Abseil and tlx.
 //
-// A library for benchmarks/tree_peers.py, which gives it the same arrivals as our own joins and
+// A library for benchmarks/pim_tree.py, which gives it the same arrivals as our own joins and
 // compares count and fingerprint of every tuple. A set has the entries (key, position) of a side's
 // window, as two words of 64 bits or packed into one (keys of 31 bits, positions of 32). Memory is
 // malloc's, or an arena of huge pages with a free list for each size of node.

@@ -50,7 +50,7 @@ from joins.work import NO_WORK, Work
 
 LEAF_ENTRIES, FANOUT = 32, 32
 """Entries per leaf and children per node: a probe reads a leaf's keys and a few positions, and an
-insertion moves half a leaf. `--sweep` in benchmarks/b_plus_tree_join.py tries others."""
+insertion moves half a leaf. `--sweep` in benchmarks/pim_tree.py tries others."""
 _FEW = 3
 """Entries that a range is expected to have, when their cache lines are fetched ahead."""
 FOUND = np.dtype([("read", "i8"), ("written", "i8"), ("expired", "i8")])

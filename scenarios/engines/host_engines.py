@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MEMORY = "4g"
 _FEW_CORES = 2
 """Up to so many, exchanges between stages take longer than what a second core saves: on two, one
-stage takes half to four fifths of the time, in all systems tried (`benchmarks.stages`)."""
+stage takes half to four fifths of the time, in all systems tried (`benchmarks.engines`)."""
 
 
 class _JoinsimEngine(Engine):

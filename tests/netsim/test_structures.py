@@ -80,6 +80,19 @@ def test_a_profile_has_the_prices_that_the_one_it_is_like_has_now(tmp_path: Path
     assert load_profile(like).structures["hash.probe"].call_ps == 23
 
 
+def test_a_profile_and_an_operation_have_the_prices_that_they_do_not_state(tmp_path: Path) -> None:
+    like = tmp_path / "like.toml"
+    like.write_text(
+        'row_ps = 7\n[structures]\nlike = "default"\n'
+        '[structures."hash.probe"]\nlike = "hash.insert"\ncall_ps = 23\n'
+    )
+    default = load_profile()
+    dear = replace(default.structures["hash.insert"], call_ps=23)
+    assert load_profile(like) == replace(
+        default, name="like", row_ps=7, structures={**default.structures, "hash.probe": dear}
+    )
+
+
 def test_only_steps_that_were_measured_have_prices_of_their_own() -> None:
     profile = replace(load_profile(), structures={"hash.probe": COST})
     work = Work(comparisons=1_000, matches=30)

@@ -34,7 +34,7 @@ from joins.work import BITS, COMPARISONS, ENTRY_BYTES, Work, new_counters
 
 NODE_ENTRIES = 128
 """Entries per node. Measured with two sliding windows of 2^20 tuples (`--sweep` in
-benchmarks/b_plus_tree_join.py): 64 and 128 lie within a tenth of each other, 128 with less memory.
+benchmarks/pim_tree.py): 64 and 128 lie within a tenth of each other, 128 with less memory.
 32 makes the tree higher, 256 moves more entries at an insert; both cost a tenth or more."""
 
 _NODE_ENTRIES_MIN = 8
