@@ -1,4 +1,4 @@
-"""Runs the benchmarks but those that take long: ``python -m benchmarks``.
+"""Run the benchmarks but those that take half an hour or more, one after the other.
 
 With ``--json`` each prints one JSON object.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+
+from benchmarks.measure import command_line
 
 _LEFT_OUT = {
     "__init__",
@@ -28,11 +30,17 @@ _LEFT_OUT = {
 
 def main() -> int:
     """Run the benchmarks one after the other, each in a process of its own."""
+    options = command_line(__doc__).parse_args()
     names = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
     failed = 0
     for name in names:
         if name not in _LEFT_OUT:
-            command = [sys.executable, "-m", f"benchmarks.{name}", *sys.argv[1:]]
+            command = [
+                sys.executable,
+                "-m",
+                f"benchmarks.{name}",
+                *(["--json"] if options.json else []),
+            ]
             failed |= subprocess.run(command, check=False).returncode
     return failed
 
