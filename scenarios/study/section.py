@@ -12,6 +12,8 @@ from scenarios.formatting import format_value
 from topologies.quantities import Nanoseconds
 
 _LARGE = 100_000
+_STATED = ("above", "rises", "falls", "at_least", "at_most", "near", "cases", "mean")
+"""Keys by which a claim says what must hold."""
 REPEATS_MAX = 100
 """Synthetic streams have seeds of their own for so many (`scenarios.study.study`)."""
 
@@ -258,7 +260,8 @@ class Claim(_Part):
         The statement in words.
     states
         The text of the study's claim that tests the same statement, where another one does: by
-        simulation, say, where this one is about the machine's clock.
+        simulation, say, where this one is about the machine's clock. This one is then judged as
+        that one is, unless it says itself what must hold; its *at*, *paper* and *slack* count.
     of
         A variant, or two: then their ratio is meant.
     panel
@@ -266,8 +269,8 @@ class Claim(_Part):
     at
         Positions of the axis, from 0; by default all.
     scales
-        Those at which it is judged; by default all. Times of a few milliseconds, as at smoke scale,
-        say nothing about an algorithm.
+        Those at which it is judged; by default all, but not smoke where its values are measured:
+        times of a few milliseconds say nothing about an algorithm.
     above
         The first lies above the second at every x.
     rises
@@ -439,6 +442,23 @@ class StudySection(_Part):
                 "panels": panels
             }
         return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _judged_alike(cls, values: Any) -> Any:
+        """Have a claim that only names what it states judged as the claim with that text."""
+        claims = values.get("claims") if isinstance(values, dict) else None
+        if not isinstance(claims, list) or not all(isinstance(one, dict) for one in claims):
+            return values
+        alike = []
+        for claim in claims:
+            if claim.get("states") and not claim.keys() & set(_STATED):
+                texts = (one for one in claims if not one.get("states"))
+                first = next((one for one in texts if one.get("text") == claim["states"]), {})
+                kept = (*_STATED, "at", "paper", "slack")
+                claim = {key: first[key] for key in kept if key in first} | claim
+            alike.append(claim)
+        return values | {"claims": alike}
 
     @model_validator(mode="after")
     def _known_names(self) -> StudySection:
