@@ -450,13 +450,19 @@ class StudySection(_Part):
         claims = values.get("claims") if isinstance(values, dict) else None
         if not isinstance(claims, list) or not all(isinstance(one, dict) for one in claims):
             return values
+        firsts = [one for one in claims if not one.get("states")]
         alike = []
         for claim in claims:
-            if claim.get("states") and not claim.keys() & set(_STATED):
-                texts = (one for one in claims if not one.get("states"))
-                first = next((one for one in texts if one.get("text") == claim["states"]), {})
-                kept = (*_STATED, "at", "paper", "slack")
-                claim = {key: first[key] for key in kept if key in first} | claim
+            if states := claim.get("states"):
+                first = next((one for one in firsts if one.get("text") == states), None)
+                if first is None:
+                    raise ValueError(
+                        f"claim {claim.get('text')!r}: no claim has the text {states!r}, whose "
+                        "statement it is to test"
+                    )
+                if not claim.keys() & set(_STATED):
+                    kept = (*_STATED, "at", "paper", "slack")
+                    claim = {key: first[key] for key in kept if key in first} | claim
             alike.append(claim)
         return values | {"claims": alike}
 
@@ -477,17 +483,6 @@ class StudySection(_Part):
             if name not in self.variants:
                 raise ValueError(
                     f"there is no variant {name!r}; there are {', '.join(self.variants)}"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _known_statements(self) -> StudySection:
-        texts = {claim.text for claim in self.claims if not claim.states}
-        for claim in self.claims:
-            if claim.states and claim.states not in texts:
-                raise ValueError(
-                    f"claim {claim.text!r}: no claim has the text {claim.states!r}, whose "
-                    "statement it is to test"
                 )
         return self
 
