@@ -14,8 +14,11 @@ from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
 from netsim.network import NetworkError
 from topologies.quantities import Duration, Nanoseconds, TimeFromZero
 
-_AMOUNTS = {"rate": "rate", "delay": "delay_ns", "factor": "factor", "offset": "offset_ns"}
-"""Keys of amounts, and their names in the simulation."""
+_NAMES = {
+    "kind": "kind", "start": "from_ns", "end": "to_ns", "every": "every_ns", "random": "random",
+    "rate": "rate", "delay": "delay_ns", "factor": "factor", "offset": "offset_ns",
+}  # fmt: skip
+"""Keys of faults, and their names in the simulation."""
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
@@ -52,13 +55,9 @@ class FaultConfig(BaseModel, ABC):
         """Return what it is for the simulation; raise :exc:`NetworkError` if that means nothing."""
 
     @property
-    def _times(self) -> dict[str, Any]:
-        return {
-            "from_ns": self.start,
-            "to_ns": self.end,
-            "every_ns": self.every,
-            "random": self.random,
-        }
+    def _values(self) -> dict[str, Any]:
+        """What, when and how much, by its names in the simulation."""
+        return {name: getattr(self, key) for key, name in _NAMES.items() if hasattr(self, key)}
 
 
 class LinkFaultConfig(FaultConfig):
@@ -94,10 +93,7 @@ class LinkFaultConfig(FaultConfig):
             if self.sender or self.receiver:
                 raise NetworkError("between names both ends: leave out sender and receiver")
             ways = dict.fromkeys((self.between, self.between[::-1]))
-        return tuple(
-            LinkFault(kind=self.kind, sender=a, receiver=b, **self._times, **_amounts(self))
-            for a, b in ways
-        )
+        return tuple(LinkFault(sender=a, receiver=b, **self._values) for a, b in ways)
 
 
 class Loss(LinkFaultConfig):
@@ -165,15 +161,7 @@ class ActorFaultConfig(FaultConfig):
 
     def rows(self) -> tuple[ActorFault, ...]:
         """Return its one row."""
-        return (
-            ActorFault(
-                kind=self.kind,
-                actor=self.actor or "*",
-                site=self.site or "*",
-                **self._times,
-                **_amounts(self),
-            ),
-        )
+        return (ActorFault(actor=self.actor or "*", site=self.site or "*", **self._values),)
 
 
 class Pause(ActorFaultConfig):
@@ -243,8 +231,3 @@ def check_names(
                         f"faults.{place}.{key}: no {of} is called {pattern!r}; "
                         f"{suggest(pattern, dict.fromkeys(names))}"
                     )
-
-
-def _amounts(fault: LinkFaultConfig | ActorFaultConfig) -> dict[str, Any]:
-    """Return the amounts that a kind of fault has, by their names in the simulation."""
-    return {name: getattr(fault, key) for key, name in _AMOUNTS.items() if hasattr(fault, key)}

@@ -1,6 +1,6 @@
-"""What is called while something goes on, to show how far it is; by itself it shows nothing.
+"""Callbacks that show the progress of work; these show nothing.
 
-What shows it in the terminal is `scenarios.terminal.progress`.
+`scenarios.terminal.progress` has those of the terminal.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:  # a list is printed sooner without
 
 
 class Line:
-    """How far one thing is.
+    """Shows the progress of one thing.
 
     Attributes
     ----------
     on_rows
-        What shows the trace's rows of a run in virtual time; None: nothing does.
+        Shows rows of the trace of a run in virtual time; None where nothing does.
     """
 
     on_rows: Callable[[Sequence[str], np.ndarray], None] | None = None

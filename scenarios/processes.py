@@ -1,6 +1,6 @@
-"""Processes that work runs in, and the memory that they take.
+"""Worker processes, and the memory that they take.
 
-Processes that work is given to end with this one, whatever ends it.
+They end with this process, whatever ends it.
 """
 
 from __future__ import annotations

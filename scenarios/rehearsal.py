@@ -1,4 +1,4 @@
-"""Compiling what a run needs, before it: the run in miniature.
+"""Rehearsal: the run in miniature, before it, which compiles the kernels that it needs.
 
 numba compiles a kernel when it is first called in a process, or loads its stored machine code;
 without a rehearsal the first messages of a run would pay for that, in every process.

@@ -1,4 +1,4 @@
-"""Where a run leaves what it wrote, how it says that it has not finished, and what goes on with it.
+"""The directory of a run: what is in it, how it is marked unfinished, how a run is resumed from it.
 
 A run that saves writes `RESUME` into its directory before anything runs: the whole configuration,
 where its prepared streams are, and a digest of what is in them. What `actors.hosting.saved_run` has

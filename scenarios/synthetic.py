@@ -258,7 +258,7 @@ class SyntheticStream(BaseModel):
         return opposed((columns[other] - mean) / deviation, bits, rate)
 
     def write(self, folder: Path) -> Path:
-        """Write the stream as one raw Parquet file into *folder*, unless it is there, and name it.
+        """Return the stream's raw Parquet file in *folder*, which is written if it is not there.
 
         The file is named after what is in it, and appears whole or not at all.
         """

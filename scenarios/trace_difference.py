@@ -1,4 +1,4 @@
-"""Where two runs part: the first message that one of them served and the other did not.
+"""The first message in which two runs differ.
 
 The rows of a trace are in the order in which messages and timers were served. Two runs with one
 digest have the same rows; of others this finds the first that differs, reading both traces a batch

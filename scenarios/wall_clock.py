@@ -1,6 +1,6 @@
-"""What a person waits for: the wall time of a command or a call, and its parts.
+"""The wall time of a command or a call, from its beginning, and its parts.
 
-A part is what has passed since the part before it, so that the parts add up to the whole.
+A part begins where the one before it ends, so that the parts add up to the whole.
 """
 
 from __future__ import annotations

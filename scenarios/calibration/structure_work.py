@@ -1,4 +1,4 @@
-"""Put every structure to work as in a join; measure what its steps take, and their work.
+"""Measure what the steps of every structure take, at work as in a join, and the work they count.
 
 A `Workload` is one structure at work as in a join: filled to a size in tuples, it takes a batch at
 a time. `measure` times each of its steps by processor time. The data are random, uniform, and equal

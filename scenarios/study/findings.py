@@ -164,13 +164,12 @@ class Findings(WrittenResult):
 
     @property
     def claims(self) -> list[Finding]:
-        """Every claim, judged in every panel that it is about."""
+        """Every claim that is judged at the study's scale, in every panel that it is about."""
         return [
             self._judge(claim, chart)
             for claim in self.study.section.claims
-            if not claim.scales or self.study.scale in claim.scales
             for chart in self.study.charts
-            if self.study.section.is_about(claim, chart.panel)
+            if self.study.judges(claim, chart)
         ]
 
     def _judge(self, claim: Claim, chart: Chart) -> Finding:

@@ -10,13 +10,12 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from actors.hosting.inline import InlineHost
 from joins.threads import usable_cores
@@ -310,8 +309,7 @@ def _take_survey(config: RunConfig) -> RunResult:
 def _find_sustainable(one: _PointRun) -> RunResult:
     """Return what the run at the highest rate came to that the system sustains."""
     one.directory.mkdir(parents=True, exist_ok=True)
-    best: dict[str, Any] = {}
-    rates: dict[int, bool] = {}
+    sustained: dict[int, RunResult | None] = {}
 
     def run(rate: int | None, folder: str) -> FinishedRun:
         config = change(one.point.config, {_RATE: rate})
@@ -319,30 +317,29 @@ def _find_sustainable(one: _PointRun) -> RunResult:
 
     def sustains(rate: int) -> bool:
         with TemporaryDirectory(dir=one.directory) as folder:
-            report = run(rate, folder)
-            rates[rate] = is_sustained(report)
-            if rates[rate]:
-                best.update(report=report.verdict, record=record(report, one.parts))
-        return rates[rate]
+            finished = run(rate, folder)
+            sustained[rate] = None
+            if is_sustained(finished):
+                sustained[rate] = RunResult(
+                    config=one.point.config,
+                    record=record(finished, one.parts),
+                    passed=finished.verdict.passed,
+                    claims_exact=finished.verdict.claims_exact,
+                )
+        return sustained[rate] is not None
 
     with TemporaryDirectory(dir=one.directory) as folder:
-        free = run(None, folder)
-        guess_tps = saturated_tps(free)
-    rate = highest_sustained(sustains, guess_tps)
-    if not best:
+        guess_tps = saturated_tps(run(None, folder))
+    highest = highest_sustained(sustains, guess_tps)
+    best = sustained.get(highest)
+    if best is None:
         return RunResult(config=one.point.config, failure="not even 1 tuple a second is sustained")
     found = {
-        SUSTAINABLE: rate,
+        SUSTAINABLE: highest,
         "saturated_tps": guess_tps,
-        "rates": {str(k): rates[k] for k in rates},
+        "rates": {str(rate): result is not None for rate, result in sustained.items()},
     }
-    verdict = best["report"]
-    return RunResult(
-        config=one.point.config,
-        record=best["record"] | found,
-        passed=verdict.passed,
-        claims_exact=verdict.claims_exact,
-    )
+    return replace(best, record=best.record | found)
 
 
 def _check_measures(study: Study, point: Point, record: Mapping[str, object]) -> None:

@@ -25,7 +25,7 @@ from scenarios.formatting import TextTable, format_value
 from scenarios.machine import describe_machine, versions
 from scenarios.report.result_tables import reproduction_table
 from scenarios.run_directory import UNFINISHED, WrittenResult, read_json
-from scenarios.scenario_files import STUDY, ConfigError
+from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Finding, Outcome
 from scenarios.study.section import StudySection
@@ -57,7 +57,7 @@ def find_studies(paper: str) -> list[str]:
     if paper not in PAPERS:
         raise ConfigError(f"no paper is called {paper!r}: {suggest(paper, PAPERS)}")
     names = [name for name in scenario_files.catalog() if name.startswith(f"{paper}-")]
-    return [name for name in names if STUDY in scenario_files.read(name)]
+    return list(filter(scenario_files.is_study, names))
 
 
 class NotCompared(Section):

@@ -12,6 +12,8 @@ from scenarios.formatting import format_value
 from topologies.quantities import Nanoseconds
 
 _LARGE = 100_000
+_STATED = ("above", "rises", "falls", "at_least", "at_most", "near", "cases", "mean")
+"""Keys by which a claim says what must hold."""
 REPEATS_MAX = 100
 """Synthetic streams have seeds of their own for so many (`scenarios.study.study`)."""
 
@@ -258,7 +260,8 @@ class Claim(_Part):
         The statement in words.
     states
         The text of the study's claim that tests the same statement, where another one does: by
-        simulation, say, where this one is about the machine's clock.
+        simulation, say, where this one is about the machine's clock. This one is then judged as
+        that one is, unless it says itself what must hold; its *at*, *paper* and *slack* count.
     of
         A variant, or two: then their ratio is meant.
     panel
@@ -266,8 +269,8 @@ class Claim(_Part):
     at
         Positions of the axis, from 0; by default all.
     scales
-        Those at which it is judged; by default all. Times of a few milliseconds, as at smoke scale,
-        say nothing about an algorithm.
+        Those at which it is judged; by default all, but not smoke where its values are measured:
+        times of a few milliseconds say nothing about an algorithm.
     above
         The first lies above the second at every x.
     rises
@@ -440,6 +443,29 @@ class StudySection(_Part):
             }
         return values
 
+    @model_validator(mode="before")
+    @classmethod
+    def _judged_alike(cls, values: Any) -> Any:
+        """Have a claim that only names what it states judged as the claim with that text."""
+        claims = values.get("claims") if isinstance(values, dict) else None
+        if not isinstance(claims, list) or not all(isinstance(one, dict) for one in claims):
+            return values
+        firsts = [one for one in claims if not one.get("states")]
+        alike = []
+        for claim in claims:
+            if states := claim.get("states"):
+                first = next((one for one in firsts if one.get("text") == states), None)
+                if first is None:
+                    raise ValueError(
+                        f"claim {claim.get('text')!r}: no claim has the text {states!r}, whose "
+                        "statement it is to test"
+                    )
+                if not claim.keys() & set(_STATED):
+                    kept = (*_STATED, "at", "paper", "slack")
+                    claim = {key: first[key] for key in kept if key in first} | claim
+            alike.append(claim)
+        return values | {"claims": alike}
+
     @model_validator(mode="after")
     def _known_names(self) -> StudySection:
         panels = {panel.name for panel in self.panels}
@@ -457,17 +483,6 @@ class StudySection(_Part):
             if name not in self.variants:
                 raise ValueError(
                     f"there is no variant {name!r}; there are {', '.join(self.variants)}"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _known_statements(self) -> StudySection:
-        texts = {claim.text for claim in self.claims if not claim.states}
-        for claim in self.claims:
-            if claim.states and claim.states not in texts:
-                raise ValueError(
-                    f"claim {claim.text!r}: no claim has the text {claim.states!r}, whose "
-                    "statement it is to test"
                 )
         return self
 

@@ -19,7 +19,7 @@ from scenarios.formatting import format_bytes
 from scenarios.machine import describe_machine
 from scenarios.plan import make_parameters, topology_of
 from scenarios.scenario_files import STUDY, ConfigError
-from scenarios.study.section import Axis, Panel, StudySection
+from scenarios.study.section import Axis, Claim, Panel, StudySection
 from scenarios.surveys.survey import Kind
 from topologies.assumptions import ASSUMPTIONS, Assumption, assumptions_of
 
@@ -203,6 +203,14 @@ class Study:
                     known = assumptions_of(topology.name, config.profile, parameters)
                     assumed |= dict.fromkeys(known)
         return list(assumed)
+
+    def judges(self, claim: Claim, chart: Chart) -> bool:
+        """Return whether a claim is judged in a panel, at this scale."""
+        if not self.section.is_about(claim, chart.panel):
+            return False
+        if claim.scales:
+            return self.scale in claim.scales
+        return self.scale != "smoke" or chart.curve(claim.of[0]).kind != "measured"
 
     def measures_of(self, point: Point) -> list[str]:
         """Return what its curves look up of a point."""

@@ -355,6 +355,15 @@ def test_a_claim_is_judged_at_its_scales_alone(tmp_path: Path) -> None:
     assert len(made(replace(study, scale="paper")).claims) == 2
 
 
+def test_what_is_measured_is_judged_at_smoke_scale_only_where_its_claim_says_so(
+    tmp_path: Path,
+) -> None:
+    assert not made(replace(load(tmp_path), scale="smoke")).claims
+    study = load(tmp_path, STUDY + 'scales = ["smoke"]\n')
+    assert len(made(replace(study, scale="smoke")).claims) == 1
+    assert not made(study).claims
+
+
 @pytest.mark.parametrize(
     "name",
     [

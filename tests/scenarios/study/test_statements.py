@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,8 @@ from scenarios.study.section import Claim, StudySection
 from scenarios.study.study import load_study
 
 
-def section_of(*claims: dict[str, str]) -> StudySection:
+def section_of(*claims: dict[str, Any]) -> StudySection:
+    """Return a study with claims, whose values are 1 or more unless they say otherwise."""
     plain = {"of": ["a"], "at_least": 1}
     return StudySection.model_validate(
         {
@@ -27,7 +29,10 @@ def section_of(*claims: dict[str, str]) -> StudySection:
             "variants": {"a": {}},
             "measure": "tuples",
             "label": "tuples",
-            "claims": [plain | claim for claim in claims],
+            "claims": [
+                {key: value for key, value in (plain | claim).items() if value is not None}
+                for claim in claims
+            ],
         }
     )
 
@@ -75,6 +80,19 @@ def test_claims_of_one_text_are_statements_of_their_own() -> None:
 def test_a_statement_that_no_claim_has_is_refused() -> None:
     with pytest.raises(ValueError, match="no claim has the text 'r'"):
         section_of({"text": "s"}, {"text": "t", "states": "r"})
+
+
+def test_what_only_names_its_statement_is_judged_as_the_claim_with_that_text() -> None:
+    band = {"text": "s", "at_least": 1, "at_most": 2, "at": [0], "paper": 1.5, "slack": 0.1}
+    _, same, at_all, other = section_of(
+        band,
+        {"text": "t", "states": "s", "at_least": None},
+        {"text": "u", "states": "s", "at_least": None, "at": [], "slack": 0},
+        {"text": "v", "states": "s", "at_least": 3},
+    ).claims
+    assert (same.at_least, same.at_most, same.at, same.paper, same.slack) == (1, 2, (0,), 1.5, 0.1)
+    assert (at_all.at_least, at_all.at, at_all.slack) == (1, (), 0)
+    assert (other.at_least, other.at_most, other.at, other.paper) == (3, None, (), None)
 
 
 def test_outcomes_are_counted() -> None:
