@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from joins.errors import suggest
 from scenarios import scenario_files
@@ -25,7 +25,7 @@ from scenarios.formatting import TextTable, format_value
 from scenarios.machine import describe_machine, versions
 from scenarios.report.result_tables import reproduction_table
 from scenarios.run_directory import UNFINISHED, WrittenResult, read_json
-from scenarios.scenario_files import ConfigError
+from scenarios.scenario_files import ConfigError, validate
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Finding, Outcome
 from scenarios.study.section import StudySection
@@ -335,11 +335,27 @@ class Reproduction(WrittenResult):
         }
 
 
+class _Record(BaseModel):
+    """What a document of several reproductions shows of each one's ``reproduce.json``."""
+
+    paper: Literal[tuple(PAPERS)]  # type: ignore[valid-type]
+    title: str
+    scale: str
+    counts: dict[str, int]
+    statement_counts: dict[str, int]
+    statements: list[dict[str, Any]]
+    studies: list[dict[str, Any]]
+    claims: list[dict[str, Any]]
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    replay: str
+
+
 def read_reproductions(directories: Sequence[Path]) -> list[dict[str, Any]]:
     """Return the records of finished reproductions, in the papers' order.
 
-    Raise :exc:`ConfigError` naming a directory that is none, or has not finished, or two of one
-    paper.
+    Raise :exc:`ConfigError` naming a directory that is none, has not finished or is damaged, or two
+    of one paper.
     """
     records: dict[str, dict[str, Any]] = {}
     for directory in directories:
@@ -348,7 +364,11 @@ def read_reproductions(directories: Sequence[Path]) -> list[dict[str, Any]]:
             raise ConfigError(f"{directory} is no reproduction: there is no {path}")
         if (directory / UNFINISHED).exists():
             raise ConfigError(f"{directory} has not finished: run joinsim reproduce again")
-        record = read_json(path)
+        try:
+            record = read_json(path)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path} cannot be read, reproduce it again: {error}") from None
+        validate(_Record, record, where=f"{path} is damaged, reproduce it again")
         if record["paper"] in records:
             raise ConfigError(f"{directory}: there is another reproduction of {record['paper']}")
         records[record["paper"]] = record

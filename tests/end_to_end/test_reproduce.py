@@ -317,6 +317,14 @@ def test_the_claims_of_reproductions_come_to_one_document(
     assert "other has not finished" in joinsim("claims", "other").err
     assert "no reproduction at paper scale" in joinsim("claims", "--scale", "paper").err
 
+    (tmp_path / "other" / UNFINISHED).unlink()
+    for damaged in ("{", "[]", '{"paper": "pim"}'):
+        (tmp_path / "other" / "reproduce.json").write_text(damaged)
+        said = joinsim("claims", "other")
+        assert said.code == 3
+        assert "other/reproduce.json" in said.err
+        assert "reproduce it again" in said.err
+
 
 def test_claims_of_a_scale_that_there_is_not_are_refused() -> None:
     with pytest.raises(js.ConfigError, match="scale = 'huge': there are smoke, laptop, paper"):
