@@ -144,7 +144,7 @@ class Grid:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByKey:
+class HashPartitioned:
     """Stored once and probes once, where the hash of the value compared for equality says.
 
     In a self join the two may differ: ``T.a1 = T.b2`` stores by b and probes by a.

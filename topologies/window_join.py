@@ -21,7 +21,16 @@ from pydantic.dataclasses import dataclass as validated
 
 from actors.source import Source
 from actors.stream_source import ScaleGate, StreamSource
-from actors.window_join import ByKey, Grid, Joiner, Relay, Replicated, RoundRobin, Router, Routing
+from actors.window_join import (
+    Grid,
+    HashPartitioned,
+    Joiner,
+    Relay,
+    Replicated,
+    RoundRobin,
+    Router,
+    Routing,
+)
 from joins.indexes.index import Index
 from joins.queries.query import JoinQuery
 from topologies.actor_graph import ActorGraph
@@ -63,7 +72,7 @@ class Layout:
     fanout: int | None = None
 
 
-class WindowJoin(Topology[P]):
+class WindowJoinTopology(Topology[P]):
     """Source, router, joiner PEs, sink."""
 
     exact = True
@@ -180,7 +189,7 @@ class NoParameters:
     """Nothing can be set."""
 
 
-class SinglePe(WindowJoin[NoParameters]):
+class SinglePe(WindowJoinTopology[NoParameters]):
     """The baselines: one PE with one index over each stream's whole window."""
 
     parameters_type = NoParameters
@@ -252,7 +261,7 @@ class PeParameters:
     nodes: Pes | None = None
 
 
-class Bchj(WindowJoin[PeParameters]):
+class Bchj(WindowJoinTopology[PeParameters]):
     """The broadcast hash join that SPO-Join compares with.
 
     Each of k PEs stores the whole window, and compares a k-th of the tuples with all of it by
@@ -279,7 +288,7 @@ class Bchj(WindowJoin[PeParameters]):
         )
 
 
-class HashJoin(WindowJoin[PeParameters]):
+class HashJoin(WindowJoinTopology[PeParameters]):
     """Hash join for equalities, as Apache Storm joins streams (SPO-Join, Figures 22 and 23).
 
     Tuples are grouped by the field that an equality compares: Storm's fields grouping. Both streams
@@ -315,7 +324,7 @@ class HashJoin(WindowJoin[PeParameters]):
         streams = range(len(query.streams))
         equalities = tuple(query.conditions(stream, job.schemas)[key] for stream in streams)
         return Layout(
-            routing=ByKey(pes=parameters.pes, equalities=equalities),
+            routing=HashPartitioned(pes=parameters.pes, equalities=equalities),
             joiners={"joiner": parameters.pes},
             index="hash",
             nodes=parameters.nodes,
@@ -343,7 +352,7 @@ class ChainIndexParameters:
     nodes: Pes | None = None
 
 
-class ChainIndex(WindowJoin[ChainIndexParameters]):
+class ChainIndex(WindowJoinTopology[ChainIndexParameters]):
     """BiStream (Lin, Ooi, Wang and Yu): a biclique of units, each with a chained index.
 
     Every unit belongs to one stream and stores a share of it. A tuple is stored at one unit of its
@@ -400,7 +409,7 @@ class JoinMatrixParameters:
     nodes: Pes | None = None
 
 
-class JoinMatrix(WindowJoin[JoinMatrixParameters]):
+class JoinMatrix(WindowJoinTopology[JoinMatrixParameters]):
     """Join-Matrix (Stamos and Young; Elseidy et al.): a grid of PEs, a row for each tuple of R.
 
     PE (i, j) of the grid joins the i-th part of R with the j-th part of S. A tuple of R goes to all
@@ -478,7 +487,7 @@ class SplitJoinParameters(StoringInTurns):
     fanout: Fanout | None = None
 
 
-class SplitJoin(WindowJoin[SplitJoinParameters]):
+class SplitJoin(WindowJoinTopology[SplitJoinParameters]):
     """SplitJoin (Najafi, Sadoghi, Jacobsen): every PE stores a share and probes with everything.
 
     Storing and probing are split: a tuple reaches all PEs, probes at every one of them, and is
@@ -509,7 +518,7 @@ class SplitJoin(WindowJoin[SplitJoinParameters]):
         return parameters.layout(job, fanout=parameters.fanout)
 
 
-class ScaleJoin(WindowJoin[StoringInTurns]):
+class ScaleJoin(WindowJoinTopology[StoringInTurns]):
     """ScaleJoin (Gulisano et al.): deterministic, every PE compares its share of all comparisons.
 
     Each stream has a source of its own. A ScaleGate merges them into one order that depends on the
