@@ -22,7 +22,7 @@ from actors.source import Fed, Probes, as_probes
 from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.indexes.index import Index, codes_of, ranges_of
-from joins.indexes.structures import find_window_index
+from joins.indexes.structures import make_window_index
 from joins.matches import Matches
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery, JoinSides
@@ -264,7 +264,7 @@ class Joiner(Actor):
     routing, pe
         Where tuples are stored and probe, and which of the PEs this is.
     index, options
-        Structure of the local windows (`find_window_index`), and what is set of it.
+        Structure of the local windows (`make_window_index`), and what is set of it.
     """
 
     state = ("_indexes",)
@@ -286,7 +286,7 @@ class Joiner(Actor):
         self._sides = JoinSides(query, schemas)
         self._index = structure_name(index)
         self._indexes: list[Index] = [
-            find_window_index(index)(conditions, **options) for conditions in self._sides.storing
+            make_window_index(index, conditions, **options) for conditions in self._sides.storing
         ]
 
     def receive(self, message: Message, context: Context) -> None:

@@ -194,7 +194,7 @@ class SinglePe(WindowJoinTopology[NoParameters]):
 
     parameters_type = NoParameters
     index: ClassVar[str]
-    """As `joins.indexes.structures.find_window_index` takes it."""
+    """As `joins.indexes.structures.make_window_index` takes it."""
 
     def lay_out(self, job: Job, parameters: NoParameters) -> Layout:
         """Return one PE that stores all tuples and probes with all of them."""
