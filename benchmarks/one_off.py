@@ -18,9 +18,9 @@ from joins.indexes.immutable.prefix_grid import PrefixGridSegment
 from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.index import (
     Ranges,
-    at_least_one,
+    as_column,
+    check_least,
     check_ranges,
-    column,
     make_ranges,
     window_in,
 )
@@ -73,7 +73,7 @@ def probe_once(
 
     Raise :exc:`ValueError` or :exc:`TypeError` when a column or a range does not fit.
     """
-    at_least_one(threads=threads)
+    check_least(1, threads=threads)
     m = len(ranges.start)
     if not enumerate and m <= SCANNED_PROBES:
         return [_scan(columns, ranges, first, threads)]
@@ -101,7 +101,7 @@ def _scan(columns: Sequence[np.ndarray], ranges: Ranges, first: int, threads: in
     """Count the matches of every probe by comparing it with every tuple."""
     n = len(columns[0])
     check_ranges(ranges, len(columns))
-    codes = tuple(column(of_one, np.int64, f"column {i}", n) for i, of_one in enumerate(columns))
+    codes = tuple(as_column(of_one, np.int64, f"column {i}", n) for i, of_one in enumerate(columns))
     cuts = np.linspace(0, n, threads + 1).astype(int).tolist()
 
     def scan(part: tuple[int, int]) -> ProbeResult:
