@@ -116,7 +116,7 @@ class Replicated:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
+class PeGrid:
     """PEs in *rows* rows of *columns*, numbered row by row; each stream has one of the two axes.
 
     A tuple of the first stream is stored at all PEs of a row, one of the second at all of a column;

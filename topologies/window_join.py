@@ -22,9 +22,9 @@ from pydantic.dataclasses import dataclass as validated
 from actors.source import Source
 from actors.stream_source import ScaleGate, StreamSource
 from actors.window_join import (
-    Grid,
     HashPartitioned,
     Joiner,
+    PeGrid,
     Relay,
     Replicated,
     RoundRobin,
@@ -202,7 +202,7 @@ class SinglePe(WindowJoinTopology[NoParameters]):
         return Layout(routing=routing, joiners={"joiner": 1}, index=self.index)
 
 
-class NestedLoop(SinglePe):
+class NestedLoopTopology(SinglePe):
     """The plainest window join: the PE compares every tuple with every one in its window.
 
     SPO-Join's section 5.4 and PIM-Tree's NLWJ measure against it. No structure is stored but the
@@ -215,7 +215,7 @@ class NestedLoop(SinglePe):
     index = "nested_loop"
 
 
-class BPlusTreeJoin(SinglePe):
+class BPlusTreeTopology(SinglePe):
     """B+-trees over each stream's whole window: what SPO-Join calls the B+-tree join.
 
     It is PIM-Tree's index-based window join (section 2.2.1): every tuple is inserted, every expired
@@ -231,7 +231,7 @@ class BPlusTreeJoin(SinglePe):
     index = "b_plus_tree"
 
 
-class IeJoin(SinglePe):
+class IeJoinTopology(SinglePe):
     """Batch IE-Join, applied to a stream: the PE joins each batch of tuples with its whole window.
 
     IE-Join is made for data that stay as they are: it sorts all of it, relates the orders by
@@ -352,7 +352,7 @@ class ChainIndexParameters:
     nodes: Pes | None = None
 
 
-class ChainIndex(WindowJoinTopology[ChainIndexParameters]):
+class ChainIndexTopology(WindowJoinTopology[ChainIndexParameters]):
     """BiStream (Lin, Ooi, Wang and Yu): a biclique of units, each with a chained index.
 
     Every unit belongs to one stream and stores a share of it. A tuple is stored at one unit of its
@@ -421,9 +421,9 @@ class JoinMatrix(WindowJoinTopology[JoinMatrixParameters]):
                           +-> joiner.3  joiner.4  joiner.5 -+
 
     It serves any predicate, and no value can overload a PE. With r rows and c columns a tuple of R
-    is shipped and stored c times and one of S r times, where a biclique (`ChainIndex`) stores each
-    tuple once but sends it to a whole side. In a self join a tuple is stored at a row and probes at
-    a column. Elseidy et al. reshape the grid as the streams' rates change; here it stays.
+    is shipped and stored c times and one of S r times, where BiStream's biclique stores each tuple
+    once but sends it to a whole side. In a self join a tuple is stored at a row and probes at a
+    column. Elseidy et al. reshape the grid as the streams' rates change; here it stays.
     """
 
     name = "join_matrix"
@@ -437,7 +437,7 @@ class JoinMatrix(WindowJoinTopology[JoinMatrixParameters]):
         Raise :exc:`TopologyError` when it has more PEs than a run may have.
         """
         p = parameters
-        grid = Grid(rows=p.grid_rows, columns=p.grid_columns, self_join=job.query.is_self_join)
+        grid = PeGrid(rows=p.grid_rows, columns=p.grid_columns, self_join=job.query.is_self_join)
         pes = p.grid_rows * p.grid_columns
         if pes > PES_MOST:
             raise TopologyError(
