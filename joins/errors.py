@@ -1,4 +1,4 @@
-"""Errors that a user can fix, and the hints in their messages."""
+"""The base of every error that the user can fix, those of data and of output, and hints in them."""
 
 from __future__ import annotations
 
