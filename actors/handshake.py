@@ -26,7 +26,7 @@ from actors.window_join import expire
 from joins.batch import Batch, Schema
 from joins.codes import GREATEST
 from joins.indexes.index import Index, codes_of, ranges_of
-from joins.indexes.structures import find_window_index
+from joins.indexes.structures import make_window_index
 from joins.matches import Matches, ProbeResult
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
@@ -119,7 +119,7 @@ class Segment(Stateful):
     conditions
         The predicates as the other stream's tuples see them.
     index
-        Structure of the index (`find_window_index`).
+        Structure of the index (`make_window_index`).
     """
 
     state = ("tuples", "_index")
@@ -131,7 +131,7 @@ class Segment(Stateful):
         self.tuples = Probes(Batch.empty(schema), nothing, nothing, nothing)
         self._conditions = conditions
         self._name = structure_name(index)
-        self._index: Index = find_window_index(index)(conditions)
+        self._index: Index = make_window_index(index, conditions)
 
     def __len__(self) -> int:
         return len(self.tuples)
@@ -249,7 +249,7 @@ class Core(Actor):
     core, cores
         Which of them this is, from the left, and how many there are.
     index
-        Structure of the local windows (`find_window_index`).
+        Structure of the local windows (`make_window_index`).
     """
 
     state: ClassVar[tuple[str, ...]] = ("_segments", "_reached")

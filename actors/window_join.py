@@ -22,7 +22,7 @@ from actors.source import Fed, Probes, as_probes
 from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.indexes.index import Index, codes_of, ranges_of
-from joins.indexes.structures import find_window_index
+from joins.indexes.structures import make_window_index
 from joins.matches import Matches
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery, JoinSides
@@ -116,7 +116,7 @@ class Replicated:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
+class PeGrid:
     """PEs in *rows* rows of *columns*, numbered row by row; each stream has one of the two axes.
 
     A tuple of the first stream is stored at all PEs of a row, one of the second at all of a column;
@@ -144,7 +144,7 @@ class Grid:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByKey:
+class HashPartitioned:
     """Stored once and probes once, where the hash of the value compared for equality says.
 
     In a self join the two may differ: ``T.a1 = T.b2`` stores by b and probes by a.
@@ -264,7 +264,7 @@ class Joiner(Actor):
     routing, pe
         Where tuples are stored and probe, and which of the PEs this is.
     index, options
-        Structure of the local windows (`find_window_index`), and what is set of it.
+        Structure of the local windows (`make_window_index`), and what is set of it.
     """
 
     state = ("_indexes",)
@@ -286,7 +286,7 @@ class Joiner(Actor):
         self._sides = JoinSides(query, schemas)
         self._index = structure_name(index)
         self._indexes: list[Index] = [
-            find_window_index(index)(conditions, **options) for conditions in self._sides.storing
+            make_window_index(index, conditions, **options) for conditions in self._sides.storing
         ]
 
     def receive(self, message: Message, context: Context) -> None:

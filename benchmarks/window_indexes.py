@@ -27,7 +27,7 @@ from benchmarks.measure import Result, report
 from joins.hashing import mix
 from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.index import Ranges, ranges_for, stored_codes
-from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
+from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES, make_window_index
 from joins.matches import ProbeResult
 from joins.queries.conditions import COMPARISONS, Condition
 from scenarios.streams import SAMPLES
@@ -70,7 +70,7 @@ def make(name: str, conditions: Sequence[Condition], window: int) -> Any:
     if name in _SEALED:
         return SealedBatches(SEGMENTS[name])
     options = {"length": window // _PARTS} if name == "chain_index" else {}
-    return WINDOW_INDEXES[name](conditions, **options)
+    return make_window_index(name, conditions, **options)
 
 
 def run(

@@ -9,12 +9,12 @@ import numpy as np
 import joinsim as js
 from actors.window_join import RoundRobin
 from topologies.topology import Job
-from topologies.window_join import Layout, PeParameters, WindowJoin
+from topologies.window_join import Layout, PeParameters, WindowJoinTopology
 
 QUERY = "SELECT * FROM R, S WHERE R.x < S.x AND R.y > S.y WINDOW AS (SLIDE INTERVAL '1' ON '100')"
 
 
-class StoreOnceProbeAll(WindowJoin[PeParameters]):
+class StoreOnceProbeAll(WindowJoinTopology[PeParameters]):
     """Both streams share all PEs, in turns; a tuple probes wherever the other stream is stored."""
 
     name = "store_once_probe_all"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.hashing import splitmix64
-from joins.indexes.index import column, window_in
+from joins.indexes.index import as_column, window_in
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import ProbeResult
@@ -58,8 +58,8 @@ def keep_window(
     counters = new_counters()
     _keep_window(
         seen,
-        column(start, np.int64, "start", len(rows)),
-        column(stop, np.int64, "stop", len(rows)),
+        as_column(start, np.int64, "start", len(rows)),
+        as_column(stop, np.int64, "stop", len(rows)),
         base,
         counters,
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from joins.batch import Batch, Schema
 from joins.codes import encode
-from joins.indexes.index import column, ranges_for, ranges_of
+from joins.indexes.index import as_column, ranges_for, ranges_of
 from joins.indexes.interval_buffer import IntervalBuffer, JoinedPairs, Reach
 from joins.indexes.key_groups import group_by_key
 from joins.queries.query import JoinQuery, JoinSides
@@ -57,8 +57,8 @@ class IntervalJoin(Stateful):
         Stored tuples of the same keys that wait for none as new as *watermark* are dropped, and
         those of any key by *low_watermark*, which is no greater. With *enumerate* list match ids.
         """
-        columns = {"key": batch.key, "ts": batch.ts, "id": batch.id}
-        groups = group_by_key(*(column(values, np.int64, name) for name, values in columns.items()))
+        columns = (("key", batch.key), ("ts", batch.ts), ("id", batch.id))
+        groups = group_by_key(*(as_column(values, np.int64, name) for name, values in columns))
         base, stored = self._interval.base, self.buffers[1 - stream]
         find = stored.probe if stream == base else stored.probe_stored
         lower, upper = self._interval.offsets(stream)

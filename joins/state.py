@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import fields, is_dataclass
 from itertools import chain, repeat
@@ -151,7 +151,7 @@ class Stateful:
         for name in state_names(type(self)):
             value = getattr(self, name)
             try:
-                state[name] = plain(value, np.copy)
+                state[name] = plain(value)
             except TypeError as error:
                 raise TypeError(f"{type(self).__name__}.{name}: {error}") from None
         return state
@@ -159,7 +159,7 @@ class Stateful:
     def restore(self, state: State) -> None:
         """Go back to a state that `snapshot` returned, on an object of equal configuration."""
         for name in state_names(type(self)):
-            value = revive(state[name], np.copy, current=getattr(self, name, None))
+            value = revive(state[name], current=getattr(self, name, None))
             setattr(self, name, value)
 
     @classmethod
@@ -181,45 +181,41 @@ def state_names(kind: type[Stateful]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(declared)))
 
 
-def _unchanged(array: np.ndarray) -> np.ndarray:
-    return array
+def plain(value: Any) -> Any:
+    """Return *value* as plain data, its arrays copied.
 
-
-def plain(value: Any, array: Callable[[np.ndarray], np.ndarray] = _unchanged) -> Any:
-    """Return *value* as plain data, with *array* applied to each array in it.
-
-    Plain data comes back as it is. Raise :exc:`TypeError` for what may not be in a state.
+    Raise :exc:`TypeError` for what may not be in a state.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject or isinstance(value, np.ma.MaskedArray):
             raise TypeError(f"an array of objects, or with a mask, is not plain data: {_ALLOWED}")
-        return array(value)
+        return np.copy(value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list):
-        return [plain(item, array) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
         if all(isinstance(key, str | int) for key in value):
-            return {key: plain(item, array) for key, item in value.items()}
-        pairs = [[plain(key, array), plain(item, array)] for key, item in value.items()]
+            return {key: plain(item) for key, item in value.items()}
+        pairs = [[plain(key), plain(item)] for key, item in value.items()]
         return {_KIND: _MAPPING, _CONTENT: pairs}
     if type(value).__name__ in _SEQUENCES:
         items = sorted(value) if isinstance(value, set | frozenset) else value
-        saved = {_KIND: type(value).__name__, _CONTENT: [plain(item, array) for item in items]}
+        saved = {_KIND: type(value).__name__, _CONTENT: [plain(item) for item in items]}
         most = getattr(value, "maxlen", None)
         return saved if most is None else saved | {_MOST: most}
-    return _plain_object(value, array)
+    return _plain_object(value)
 
 
-def _plain_object(value: Any, array: Callable[[np.ndarray], np.ndarray]) -> State:
+def _plain_object(value: Any) -> State:
     kind = _OBJECT
     if isinstance(value, Stateful):
         content = value.snapshot()
     elif (names := record_fields(type(value))) is not None:
         kind = _RECORD
-        content = {name: plain(getattr(value, name), array) for name in names}
+        content = {name: plain(getattr(value, name)) for name in names}
     else:
         raise TypeError(f"a {type(value).__name__} is not plain data: {_ALLOWED}")
     name = class_name(type(value))
@@ -228,10 +224,8 @@ def _plain_object(value: Any, array: Callable[[np.ndarray], np.ndarray]) -> Stat
     return {_KIND: kind, _CLASS: name, _CONTENT: content}
 
 
-def revive(
-    saved: Any, array: Callable[[np.ndarray], np.ndarray] = _unchanged, *, current: Any = None
-) -> Any:
-    """Return the value that `plain` turned into *saved*, with *array* applied to each array.
+def revive(saved: Any, *, current: Any = None) -> Any:
+    """Return the value that `plain` turned into *saved*, its arrays copied.
 
     *current* is the value that it replaces: a `Stateful` object in there is restored and used again
     where *saved* has one of its class in the same place.
@@ -239,45 +233,41 @@ def revive(
     Raise :exc:`ValueError` when *saved* names a class that cannot be in a state.
     """
     if isinstance(saved, np.ndarray):
-        return array(saved)
+        return np.copy(saved)
     if isinstance(saved, list):
-        return _revive_items(saved, array, current if isinstance(current, list) else ())
+        return _revive_items(saved, current if isinstance(current, list) else ())
     if not isinstance(saved, dict):
         return saved
     kind = saved.get(_KIND)
     if kind is None or kind == _MAPPING:
-        return _revive_dict(saved, array, current)
+        return _revive_dict(saved, current)
     content = saved[_CONTENT]
     if kind in _SEQUENCES:
         made = _SEQUENCES[kind]
         items = current if isinstance(current, tuple | deque) else ()
-        revived = _revive_items(content, array, items)
+        revived = _revive_items(content, items)
         return deque(revived, saved[_MOST]) if _MOST in saved else made(revived)
     cls = registered(saved[_CLASS])
     if kind == _RECORD:
-        return _revive_record(cls, content, array, current)
+        return _revive_record(cls, content, current)
     if type(current) is not cls:
         return cls.from_snapshot(content)
     cast(Stateful, current).restore(content)
     return current
 
 
-def _revive_items(
-    saved: list[Any], array: Callable[[np.ndarray], np.ndarray], current: Iterable[Any]
-) -> list[Any]:
-    return [
-        revive(item, array, current=now)
-        for item, now in zip(saved, chain(current, repeat(None)), strict=False)
-    ]
+def _revive_items(saved: list[Any], current: Iterable[Any]) -> list[Any]:
+    pairs = zip(saved, chain(current, repeat(None)), strict=False)
+    return [revive(item, current=now) for item, now in pairs]
 
 
-def _revive_dict(saved: Any, array: Callable[[np.ndarray], np.ndarray], current: Any) -> Any:
+def _revive_dict(saved: Any, current: Any) -> Any:
     now = current if isinstance(current, dict) else {}
     if _KIND in saved:
         pairs = [(revive(key), item) for key, item in saved[_CONTENT]]
     else:
         pairs = list(saved.items())
-    made = {key: revive(item, array, current=now.get(key)) for key, item in pairs}
+    made = {key: revive(item, current=now.get(key)) for key, item in pairs}
     if type(now) is dict:
         return made
     same = copy(now)  # a defaultdict, a Counter
@@ -286,12 +276,10 @@ def _revive_dict(saved: Any, array: Callable[[np.ndarray], np.ndarray], current:
     return same
 
 
-def _revive_record(
-    cls: type, content: State, array: Callable[[np.ndarray], np.ndarray], current: Any
-) -> Any:
+def _revive_record(cls: type, content: State, current: Any) -> Any:
     same = type(current) is cls
     values = {
-        name: revive(item, array, current=getattr(current, name, None) if same else None)
+        name: revive(item, current=getattr(current, name, None) if same else None)
         for name, item in content.items()
     }
     return build_record(cls, values)

@@ -30,7 +30,7 @@ Named = str | type[Topology[Any]] | Topology[Any]
 
 _OWN = {
     "spo_join": "topologies.spo_join:SpoJoin",
-    "chain_index": "topologies.window_join:ChainIndex",
+    "chain_index": "topologies.window_join:ChainIndexTopology",
     "split_join": "topologies.window_join:SplitJoin",
     "scale_join": "topologies.window_join:ScaleJoin",
     "handshake_join": "topologies.handshake_join:HandshakeJoin",
@@ -38,9 +38,9 @@ _OWN = {
     "bchj": "topologies.window_join:Bchj",
     "join_matrix": "topologies.window_join:JoinMatrix",
     "hash_join": "topologies.window_join:HashJoin",
-    "b_plus_tree": "topologies.window_join:BPlusTreeJoin",
-    "ie_join": "topologies.window_join:IeJoin",
-    "nested_loop": "topologies.window_join:NestedLoop",
+    "b_plus_tree": "topologies.window_join:BPlusTreeTopology",
+    "ie_join": "topologies.window_join:IeJoinTopology",
+    "nested_loop": "topologies.window_join:NestedLoopTopology",
     "kp_oij": "topologies.interval_join:KpOij",
     "dp_oij": "topologies.interval_join:DpOij",
     "hp_oij": "topologies.interval_join:HpOij",

@@ -21,7 +21,16 @@ from pydantic.dataclasses import dataclass as validated
 
 from actors.source import Source
 from actors.stream_source import ScaleGate, StreamSource
-from actors.window_join import ByKey, Grid, Joiner, Relay, Replicated, RoundRobin, Router, Routing
+from actors.window_join import (
+    HashPartitioned,
+    Joiner,
+    PeGrid,
+    Relay,
+    Replicated,
+    RoundRobin,
+    Router,
+    Routing,
+)
 from joins.indexes.index import Index
 from joins.queries.query import JoinQuery
 from topologies.actor_graph import ActorGraph
@@ -63,7 +72,7 @@ class Layout:
     fanout: int | None = None
 
 
-class WindowJoin(Topology[P]):
+class WindowJoinTopology(Topology[P]):
     """Source, router, joiner PEs, sink."""
 
     exact = True
@@ -180,12 +189,12 @@ class NoParameters:
     """Nothing can be set."""
 
 
-class SinglePe(WindowJoin[NoParameters]):
+class SinglePe(WindowJoinTopology[NoParameters]):
     """The baselines: one PE with one index over each stream's whole window."""
 
     parameters_type = NoParameters
     index: ClassVar[str]
-    """As `joins.indexes.structures.find_window_index` takes it."""
+    """As `joins.indexes.structures.make_window_index` takes it."""
 
     def lay_out(self, job: Job, parameters: NoParameters) -> Layout:
         """Return one PE that stores all tuples and probes with all of them."""
@@ -193,7 +202,7 @@ class SinglePe(WindowJoin[NoParameters]):
         return Layout(routing=routing, joiners={"joiner": 1}, index=self.index)
 
 
-class NestedLoop(SinglePe):
+class NestedLoopTopology(SinglePe):
     """The plainest window join: the PE compares every tuple with every one in its window.
 
     SPO-Join's section 5.4 and PIM-Tree's NLWJ measure against it. No structure is stored but the
@@ -206,7 +215,7 @@ class NestedLoop(SinglePe):
     index = "nested_loop"
 
 
-class BPlusTreeJoin(SinglePe):
+class BPlusTreeTopology(SinglePe):
     """B+-trees over each stream's whole window: what SPO-Join calls the B+-tree join.
 
     It is PIM-Tree's index-based window join (section 2.2.1): every tuple is inserted, every expired
@@ -222,7 +231,7 @@ class BPlusTreeJoin(SinglePe):
     index = "b_plus_tree"
 
 
-class IeJoin(SinglePe):
+class IeJoinTopology(SinglePe):
     """Batch IE-Join, applied to a stream: the PE joins each batch of tuples with its whole window.
 
     IE-Join is made for data that stay as they are: it sorts all of it, relates the orders by
@@ -252,7 +261,7 @@ class PeParameters:
     nodes: Pes | None = None
 
 
-class Bchj(WindowJoin[PeParameters]):
+class Bchj(WindowJoinTopology[PeParameters]):
     """The broadcast hash join that SPO-Join compares with.
 
     Each of k PEs stores the whole window, and compares a k-th of the tuples with all of it by
@@ -279,7 +288,7 @@ class Bchj(WindowJoin[PeParameters]):
         )
 
 
-class HashJoin(WindowJoin[PeParameters]):
+class HashJoin(WindowJoinTopology[PeParameters]):
     """Hash join for equalities, as Apache Storm joins streams (SPO-Join, Figures 22 and 23).
 
     Tuples are grouped by the field that an equality compares: Storm's fields grouping. Both streams
@@ -315,7 +324,7 @@ class HashJoin(WindowJoin[PeParameters]):
         streams = range(len(query.streams))
         equalities = tuple(query.conditions(stream, job.schemas)[key] for stream in streams)
         return Layout(
-            routing=ByKey(pes=parameters.pes, equalities=equalities),
+            routing=HashPartitioned(pes=parameters.pes, equalities=equalities),
             joiners={"joiner": parameters.pes},
             index="hash",
             nodes=parameters.nodes,
@@ -343,7 +352,7 @@ class ChainIndexParameters:
     nodes: Pes | None = None
 
 
-class ChainIndex(WindowJoin[ChainIndexParameters]):
+class ChainIndexTopology(WindowJoinTopology[ChainIndexParameters]):
     """BiStream (Lin, Ooi, Wang and Yu): a biclique of units, each with a chained index.
 
     Every unit belongs to one stream and stores a share of it. A tuple is stored at one unit of its
@@ -400,7 +409,7 @@ class JoinMatrixParameters:
     nodes: Pes | None = None
 
 
-class JoinMatrix(WindowJoin[JoinMatrixParameters]):
+class JoinMatrix(WindowJoinTopology[JoinMatrixParameters]):
     """Join-Matrix (Stamos and Young; Elseidy et al.): a grid of PEs, a row for each tuple of R.
 
     PE (i, j) of the grid joins the i-th part of R with the j-th part of S. A tuple of R goes to all
@@ -412,9 +421,9 @@ class JoinMatrix(WindowJoin[JoinMatrixParameters]):
                           +-> joiner.3  joiner.4  joiner.5 -+
 
     It serves any predicate, and no value can overload a PE. With r rows and c columns a tuple of R
-    is shipped and stored c times and one of S r times, where a biclique (`ChainIndex`) stores each
-    tuple once but sends it to a whole side. In a self join a tuple is stored at a row and probes at
-    a column. Elseidy et al. reshape the grid as the streams' rates change; here it stays.
+    is shipped and stored c times and one of S r times, where BiStream's biclique stores each tuple
+    once but sends it to a whole side. In a self join a tuple is stored at a row and probes at a
+    column. Elseidy et al. reshape the grid as the streams' rates change; here it stays.
     """
 
     name = "join_matrix"
@@ -428,7 +437,7 @@ class JoinMatrix(WindowJoin[JoinMatrixParameters]):
         Raise :exc:`TopologyError` when it has more PEs than a run may have.
         """
         p = parameters
-        grid = Grid(rows=p.grid_rows, columns=p.grid_columns, self_join=job.query.is_self_join)
+        grid = PeGrid(rows=p.grid_rows, columns=p.grid_columns, self_join=job.query.is_self_join)
         pes = p.grid_rows * p.grid_columns
         if pes > PES_MOST:
             raise TopologyError(
@@ -478,7 +487,7 @@ class SplitJoinParameters(StoringInTurns):
     fanout: Fanout | None = None
 
 
-class SplitJoin(WindowJoin[SplitJoinParameters]):
+class SplitJoin(WindowJoinTopology[SplitJoinParameters]):
     """SplitJoin (Najafi, Sadoghi, Jacobsen): every PE stores a share and probes with everything.
 
     Storing and probing are split: a tuple reaches all PEs, probes at every one of them, and is
@@ -509,7 +518,7 @@ class SplitJoin(WindowJoin[SplitJoinParameters]):
         return parameters.layout(job, fanout=parameters.fanout)
 
 
-class ScaleJoin(WindowJoin[StoringInTurns]):
+class ScaleJoin(WindowJoinTopology[StoringInTurns]):
     """ScaleJoin (Gulisano et al.): deterministic, every PE compares its share of all comparisons.
 
     Each stream has a source of its own. A ScaleGate merges them into one order that depends on the

@@ -67,7 +67,7 @@ class MergeFlag(Payload):
     bytes_of = ("ends",)
 
 
-class Router(Actor):
+class EpochRouter(Actor):
     """Adds each tuple's window, cuts merge epochs, and sends tuples to all PEs.
 
     Ports: ``predicate0`` ... reach the PEs of each predicate with the fields that predicate reads;
@@ -81,6 +81,7 @@ class Router(Actor):
     to the predicate PEs and to the PO-Join PE of the epoch.
     """
 
+    listed_as = "Router"
     state = ("_bounds", "_cutter", "_ends", "_number")
 
     def __init__(

@@ -36,7 +36,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.codes import GREATEST, LEAST
-from joins.indexes.index import NONE, Sought
+from joins.indexes.index import NONE, Sought, check_least
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import compare_and_swap, fetch_add, load, move_entries, store
 from joins.machine.memory import LINE, aligned, record
@@ -553,9 +553,8 @@ class BwTree(Stateful):
         chain: int = CHAIN,
         threads: int = 1,
     ) -> None:
-        for name, value, least in (("chain", chain, 3), ("threads", threads, 1)):
-            if value < least:
-                raise ValueError(f"{name} is {value}, must be at least {least}")
+        check_least(3, chain=chain)
+        check_least(1, threads=threads)
         if width < max(4, chain):
             # Half of a full node and a full chain must not be too much for one node again.
             raise ValueError(f"width is {width}, must be at least 4 and at least chain, {chain}")

@@ -32,14 +32,14 @@ NONE = -1
 """In place of a node, a row or a place, where there is none."""
 
 
-def at_least_one(**counts: int | None) -> None:
-    """Raise :exc:`ValueError` naming the first of *counts* less than 1; None is as good as 1."""
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise ValueError(f"{name} is {count}, must be at least 1")
+def check_least(least: int, **values: int | None) -> None:
+    """Raise :exc:`ValueError` naming the first of *values* less than *least*; None is enough."""
+    for name, value in values.items():
+        if value is not None and value < least:
+            raise ValueError(f"{name} is {value}, must be at least {least}")
 
 
-def column(values: Any, dtype: Any, what: str, length: int | None = None) -> np.ndarray:
+def as_column(values: Any, dtype: Any, what: str, length: int | None = None) -> np.ndarray:
     """Return *values* as a contiguous column that a kernel can take, copied only if it must be.
 
     Read-only arrays are copied: numba compiles a kernel anew for every mix of writable and
@@ -102,15 +102,15 @@ def make_ranges(
         _rows_of(low, "low", m),
         _rows_of(high, "high", m),
         np.array(flags, np.bool_),
-        column(np.full(m, LEAST) if start is None else start, np.int64, "start", m),
-        column(np.full(m, GREATEST) if stop is None else stop, np.int64, "stop", m),
+        as_column(np.full(m, LEAST) if start is None else start, np.int64, "start", m),
+        as_column(np.full(m, GREATEST) if stop is None else stop, np.int64, "stop", m),
     )
 
 
 def _rows_of(columns: Sequence[np.ndarray] | np.ndarray, what: str, length: int) -> np.ndarray:
     """Return int64 columns of *length* as the rows of a matrix; a single one is not copied."""
     rows = [
-        column(codes, np.int64, f"{what} of predicate {i}", length)
+        as_column(codes, np.int64, f"{what} of predicate {i}", length)
         for i, codes in enumerate(columns)
     ]
     return (
@@ -134,7 +134,7 @@ def ranges_for(
     return make_ranges(
         [low for low, _ in ends],
         [high for _, high in ends],
-        negated=[condition.negated for condition in conditions],
+        negated=[condition.operator.negated for condition in conditions],
         start=start,
         stop=stop,
     )
@@ -186,6 +186,21 @@ def check_predicates(expected: int, **arguments: Sized) -> None:
     for name, entries in arguments.items():
         if len(entries) != expected:
             raise ValueError(f"{name}: {len(entries)} given for {expected} predicates")
+
+
+def check_columns(
+    predicates: int, columns: Sequence[np.ndarray], positions: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return tuples to store as columns that kernels can take, and their positions.
+
+    Raise :exc:`ValueError` or :exc:`TypeError` when a column is missing, not int64 or of another
+    length.
+    """
+    check_predicates(predicates, columns=columns)
+    positions = as_column(positions, np.int64, "positions")
+    n = len(positions)
+    codes = [as_column(one, np.int64, f"column {i}", n) for i, one in enumerate(columns)]
+    return codes, positions
 
 
 def check_ranges(ranges: Ranges, predicates: int) -> None:

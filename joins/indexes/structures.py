@@ -8,7 +8,7 @@ from the number of its columns, one per predicate; for an epoch it is a class th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from joins.indexes.immutable.css_tree import CssBitsSegment, CssHashSegment
@@ -23,35 +23,29 @@ from joins.indexes.windows.nested_loop import NestedLoop
 from joins.indexes.windows.window_tree import WindowTree
 from joins.queries.conditions import Condition
 
-
-def _hash_index(conditions: Sequence[Condition]) -> HashIndex:
-    return HashIndex([condition.operator.is_equality for condition in conditions])
-
-
-def _plain(index: Callable[..., Index]) -> Callable[..., Index]:
-    """Return a factory of an index that needs only the number of its predicates."""
-
-    def make(conditions: Sequence[Condition], **options: Any) -> Index:
-        return index(len(conditions), **options)
-
-    return make
-
-
-WINDOW_INDEXES: dict[str, Callable[..., Index]] = {
-    "nested_loop": _plain(NestedLoop),
-    "b_plus_tree": _plain(WindowTree),
-    "chain_index": _plain(ChainIndex),
-    "hash": _hash_index,
-    "ie_join": _plain(IeJoin),
+WINDOW_INDEXES: dict[str, type[Index]] = {
+    "nested_loop": NestedLoop,
+    "b_plus_tree": WindowTree,
+    "chain_index": ChainIndex,
+    "hash": HashIndex,
+    "ie_join": IeJoin,
 }
-"""Structure name to factory; each takes the conditions (`joins.queries.conditions`) that stored
-tuples are probed for, one per predicate in the order of the columns, and the structure's own
-options."""
+"""Structure name to class; `make_window_index` makes one."""
 
 
-def find_window_index(index: str | type[Index]) -> Callable[..., Index]:
-    """Return the factory of a structure, named as above or a class of the caller's own."""
-    return _plain(index) if isinstance(index, type) else WINDOW_INDEXES[index]
+def make_window_index(
+    index: str | type[Index], conditions: Sequence[Condition], **options: Any
+) -> Index:
+    """Return an empty structure, named as above or of a class of the caller's own.
+
+    *conditions* are those that stored tuples are probed for, one per column; *options* are the
+    structure's own.
+    """
+    if index == "hash":
+        return HashIndex([condition.operator.is_equality for condition in conditions])
+    structure: Any = WINDOW_INDEXES[index] if isinstance(index, str) else index
+    made: Index = structure(len(conditions), **options)
+    return made
 
 
 SEGMENTS: dict[str, type[ImmutableSegment]] = {

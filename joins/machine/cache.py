@@ -1,4 +1,4 @@
-"""Where machine code, scripts and lists are stored that take long to make."""
+"""Folders for what takes long to make: machine code, scripts, lists."""
 
 from __future__ import annotations
 

@@ -278,11 +278,6 @@ class Condition:
     operator: Operator
     dtype: str
 
-    @cached_property
-    def negated(self) -> bool:
-        """Whether stored values *outside* the bounds satisfy the predicate."""
-        return self.operator.negated
-
     @property
     def mirrored(self) -> Condition:
         """The same predicate as the stored tuple sees it."""

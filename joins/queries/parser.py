@@ -6,7 +6,7 @@ import re
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from lark import Lark, Transformer, Tree, v_args
+from lark import Lark, Token, Transformer, Tree, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
 from joins.queries.conditions import COMPARISONS, Band, Field, Operator, prepared_name
@@ -34,7 +34,7 @@ band: "ABS"i "(" reference "-" reference ")" OPERATOR NUMBER
 interval: reference "BETWEEN"i moment "AND"i moment
 moment: reference ((PLUS | MINUS) "INTERVAL"i STRING)?
 reference: name ("." name)?
-name: NAME | QUOTED
+?name: NAME | QUOTED
 ?same_window: "AS"i "(" window ")"
 stream_windows: stream_window ("," stream_window)*
 stream_window: NAME "AS"i "(" window ")"
@@ -151,27 +151,23 @@ def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> Quer
 class _Builder(Transformer[Any, JoinQuery]):  # type: ignore[misc]
     """Turns the parse tree into a query; resolves fields once the streams are known."""
 
-    def item(self, value: Any) -> str:
-        return ".".join(value) if isinstance(value, tuple) else str(value)
-
-    def select(self, *items: str) -> tuple[str, ...]:
-        return tuple(str(item) for item in items)
-
-    def streams(self, *names: str) -> tuple[str, ...]:
-        return tuple(str(name) for name in names)
-
-    def name(self, token: str) -> str:
+    def __default_token__(self, token: Token) -> str:
         return str(token)
 
-    def reference(self, *parts: str) -> tuple[str, ...]:
+    def reference(self, *parts: Any) -> tuple[Any, ...]:
         return parts
+
+    select = streams = stream_window = windowed = reference
+
+    def item(self, value: Any) -> str:
+        return ".".join(value) if isinstance(value, tuple) else value
 
     def comparison(self, left: Any, operator: str, right: Any) -> Any:
         return left, COMPARISONS[operator], right
 
     def band(self, left: Any, right: Any, operator: str, width: str) -> Any:
         try:
-            return left, Band(str(operator), str(width)), right
+            return left, Band(operator, width), right
         except ValueError as error:
             text = f"ABS({'.'.join(left)} - {'.'.join(right)}) {operator} {width}"
             raise QueryError(f"{text}: {error}") from None
@@ -180,28 +176,20 @@ class _Builder(Transformer[Any, JoinQuery]):  # type: ignore[misc]
         *earlier, last = predicates
         return [*(predicate for several in earlier for predicate in several), last]
 
-    def window(self, slide: str, length: str, precise: str | None = None) -> WindowClause:
+    def window(self, slide: str, length: str, precise: str = "") -> WindowClause:
         return WindowClause(
-            slide=slide[1:-1].strip(), length=length[1:-1].strip(), precise=precise is not None
+            slide=slide[1:-1].strip(), length=length[1:-1].strip(), precise=bool(precise)
         )
-
-    def stream_window(self, stream: str, window: WindowClause) -> tuple[str, WindowClause]:
-        return str(stream), window
 
     def stream_windows(self, *windows: tuple[str, WindowClause]) -> StreamWindows:
-        return StreamWindows(
-            streams=tuple(stream for stream, _ in windows),
-            clauses=tuple(clause for _, clause in windows),
-        )
+        streams, clauses = zip(*windows, strict=True)
+        return StreamWindows(streams=streams, clauses=clauses)
 
     def moment(self, base: Any, sign: str = "", extent: str = "''") -> Any:
-        return base, Bound(sign=str(sign), extent=extent[1:-1].strip())
+        return base, Bound(sign=sign, extent=extent[1:-1].strip())
 
     def interval(self, probe: Any, lower: Any, upper: Any) -> _Between:
         return _Between(probe, lower, upper)
-
-    def windowed(self, predicates: Any, window: WindowClause | StreamWindows) -> Any:
-        return predicates, window
 
     def timed(self, *conditions: Any) -> Any:
         place = next(i for i, part in enumerate(conditions) if isinstance(part, _Between))

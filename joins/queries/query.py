@@ -111,7 +111,8 @@ class JoinQuery:
         if self.interval:
             conditions.insert(self.interval.place, str(self.interval))
         where = "\nAND ".join(conditions)
-        window = f"\nWINDOW {_clause(self.window)}" if self.window else ""
+        clause = self.window if isinstance(self.window, StreamWindows) else f"AS ({self.window})"
+        window = f"\nWINDOW {clause}" if self.window else ""
         return (
             f"SELECT {', '.join(self.select)}\nFROM {', '.join(self.streams)}\n"
             f"WHERE {where}{window}"
@@ -267,10 +268,6 @@ class JoinSides:
         self.stored_stream = [query.stored_stream(stream) for stream in streams]
         self.probing = [tuple(of_stream[place] for place in chosen) for of_stream in conditions]
         self.storing = [self.probing[other] for other in self.stored_stream]
-
-
-def _clause(window: WindowClause | StreamWindows) -> str:
-    return str(window) if isinstance(window, StreamWindows) else f"AS ({window})"
 
 
 def _dtype(field: Field, schemas: Sequence[Schema]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
 import numpy as np
 
@@ -43,17 +42,17 @@ class OneWayJoin(StrEnum):
     @property
     def at_source(self) -> bool:
         """Whether the output is made at the source site; else at the destination."""
-        return _KINDS[self].at_source
+        return self in (OneWayJoin.SP_S, OneWayJoin.SM_S1, OneWayJoin.SM_S2, OneWayJoin.BLOOM_S)
 
     @property
     def delayed(self) -> bool:
         """Whether probes wait δ for what the destination ships unasked (Constraint 1)."""
-        return _KINDS[self].delayed
+        return self in (OneWayJoin.SP_S, OneWayJoin.SM_S2, OneWayJoin.SM_D1, OneWayJoin.BLOOM_D)
 
     @property
     def crossings(self) -> int:
         """Messages between the sites, one after the other, from a tuple's coming to its results."""
-        return _KINDS[self].crossings
+        return _CROSSINGS[self]
 
     @property
     def simple(self) -> bool:
@@ -66,21 +65,15 @@ class OneWayJoin(StrEnum):
         return self in (OneWayJoin.BLOOM_S, OneWayJoin.BLOOM_D)
 
 
-class _Kind(NamedTuple):
-    at_source: bool
-    delayed: bool
-    crossings: int
-
-
-_KINDS = {
-    OneWayJoin.SP_S: _Kind(at_source=True, delayed=True, crossings=0),
-    OneWayJoin.SP_D: _Kind(at_source=False, delayed=False, crossings=1),
-    OneWayJoin.SM_S1: _Kind(at_source=True, delayed=False, crossings=2),
-    OneWayJoin.SM_S2: _Kind(at_source=True, delayed=True, crossings=2),
-    OneWayJoin.SM_D1: _Kind(at_source=False, delayed=True, crossings=1),
-    OneWayJoin.SM_D2: _Kind(at_source=False, delayed=False, crossings=3),
-    OneWayJoin.BLOOM_S: _Kind(at_source=True, delayed=False, crossings=2),
-    OneWayJoin.BLOOM_D: _Kind(at_source=False, delayed=True, crossings=1),
+_CROSSINGS = {
+    OneWayJoin.SP_S: 0,
+    OneWayJoin.SP_D: 1,
+    OneWayJoin.SM_S1: 2,
+    OneWayJoin.SM_S2: 2,
+    OneWayJoin.SM_D1: 1,
+    OneWayJoin.SM_D2: 3,
+    OneWayJoin.BLOOM_S: 2,
+    OneWayJoin.BLOOM_D: 1,
 }
 
 PAPER_ALGORITHMS = tuple(join for join in OneWayJoin if not join.filters)

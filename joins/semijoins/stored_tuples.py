@@ -8,7 +8,7 @@ import numpy as np
 
 from joins.batch import Batch, Schema
 from joins.indexes.index import Index, ranges_for, stored_codes
-from joins.indexes.structures import WINDOW_INDEXES
+from joins.indexes.structures import make_window_index
 from joins.matches import ProbeResult
 from joins.queries.windows import Window
 from joins.semijoins.combinations import Combinations
@@ -64,7 +64,7 @@ class AttributeIndex(Stateful):
 
     def _new_index(self) -> Index:
         kind = "hash" if self._attributes.equalities else "nested_loop"
-        return WINDOW_INDEXES[kind](self._attributes.conditions)
+        return make_window_index(kind, self._attributes.conditions)
 
 
 class StoredTuples(Stateful):
@@ -94,7 +94,7 @@ class StoredTuples(Stateful):
         if not len(batch):
             return NO_WORK
         before = self.tuples
-        self.tuples = Batch.concat([before, batch]) if len(before) else batch
+        self.tuples = Batch.concat([before, batch])
         if not len(before) or batch.id[0] > before.id[-1]:
             return self._index.insert(self._attributes.of_stored(batch), batch.id)
         self.tuples = self.tuples.take(np.argsort(self.tuples.id, kind="stable"))

@@ -22,7 +22,7 @@ from joins.indexes.b_plus.nodes import (
     fetch_positions,
     find_leaf_below,
     find_parent,
-    has_room,
+    has_free_nodes,
     insert_near,
     match_range_near,
 )
@@ -97,7 +97,7 @@ class BPlusTreeJoin(RowsJoin):
         if is_full(self._window.rings, side):
             self._window.grow()
         tree = self._trees[side]
-        if not has_room(tree.nodes):
+        if not has_free_nodes(tree.nodes):
             tree.grow()
         return NO_WORK
 
@@ -176,7 +176,7 @@ def _expire(
         delete_near(probed, hint, key, position, counters)
         span.first += 1
     has_key_room = not is_full(rings, rows.side[row])
-    return DONE if has_key_room and has_room(own) else NO_ROOM
+    return DONE if has_key_room and has_free_nodes(own) else NO_ROOM
 
 
 # Looking up the leaves of a block, all rows taking each step before any takes the next one.

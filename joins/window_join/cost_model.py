@@ -1,9 +1,9 @@
 """What a tuple costs each window join: PIM-Tree's analytical model (equations 1 to 7 but 4).
 
 Two parts. The equations: every function returns the terms of one by name, in the units of its
-times; `total` adds them up, and equation 1 is that sum. Equation 4 is about another system, whose
-cores have a tree each. They are those of a join of two streams with equal windows; the symbols
-are in `JoinLoad` and `TreeTimes`. A height is counted in inner levels, log to the base of the
+times; equation 1 is their sum. Equation 4 is about another system, whose cores have a tree each.
+They are those of a join of two streams with equal windows; the symbols are in `JoinLoad` and
+`TreeTimes`. A height is counted in inner levels, log to the base of the
 fan-out of the entries, as in the paper: a fraction of a level counts as such, but where nodes are
 filled up from the leaves, so that one entry too many makes another root.
 
@@ -71,11 +71,6 @@ class TreeTimes:
         """Return the levels above *entries* entries; at least one node is always visited."""
         levels = math.log(max(entries, 1.0), self.fanout)
         return max(1.0, math.ceil(levels - _ROUNDING) if self.full else levels)
-
-
-def total(terms: Terms) -> float:
-    """Return the time a tuple takes."""
-    return sum(terms.values())
 
 
 def nested_loop(load: JoinLoad) -> Terms:
@@ -197,7 +192,7 @@ class CostPrediction:
     @property
     def tuple_ns(self) -> float:
         """The sum of all terms."""
-        return total(self.terms)
+        return sum(self.terms.values())
 
 
 def predict(

@@ -1,14 +1,15 @@
 """The indexes of the window join, and which of them several threads can share.
 
-To add one, write its file, and enter its name and its makers here. Whatever runs it then takes it:
-the topology `ibwj` (``--set index=NAME``), the machine, and the tests that every index has to pass.
+To add one, write its file, and enter here its name and how it is made. Whatever runs it then takes
+it: the topology `ibwj` (``--set index=NAME``), the machine, and the tests that every index has to
+pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Interval
 
@@ -46,6 +47,10 @@ IndexName = Literal[
     "nested_loop",
     "sorted_runs",
 ]
+
+INDEXES: tuple[IndexName, ...] = get_args(IndexName)
+SHARED: tuple[IndexName, ...] = ("pim_tree", "im_tree", "bw_tree")
+"""Indexes that several threads can share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,75 +123,51 @@ class Making:
 
         Raise :exc:`ValueError` when threads cannot share the index.
         """
-        alone, shared = INDEXES[self.index] if isinstance(self.index, str) else (_own, None)
-        sides = 1 if self_join else 2
         if not self.threads:
-            return alone(self, sides)
-        if shared is None:
+            return self._for_one_thread(self_join=self_join)
+        if self.index not in SHARED:
             raise ValueError(
                 f"index {self.index_name} cannot be shared by threads; these can: {SHARED}"
             )
+        sides = 1 if self_join else 2
         if unit_ps is None:
             ratio = self.merge_ratio or THREADS_MERGE_RATIO
-            windows = shared(replace(self, merge_ratio=ratio), sides)
+            windows = replace(self, merge_ratio=ratio)._to_share(sides)
             task_rows = self.task_rows or THREAD_TASK_ROWS
             return ThreadsJoin(windows, threads=self.threads, task_rows=task_rows)
         return CoresJoin(
-            shared(self, sides),
+            self._to_share(sides),
             unit_ps=unit_ps,
             threads=self.threads,
             cores=self.cores,
             task_rows=self.task_rows or CORE_TASK_ROWS,
         )
 
+    def _for_one_thread(self, *, self_join: bool) -> WindowJoin:
+        sides = 1 if self_join else 2
+        match self.index:
+            case "pim_tree" | "im_tree":
+                return ForestJoin(self._pim_tree(sides), lookup_rows=self.lookup_rows)
+            case "b_chain" | "ib_chain":
+                immutable = self.index == "ib_chain"
+                chain = TreeChain(sides=sides, length=self.chain_length, immutable=immutable)
+                return ForestJoin(chain, lookup_rows=self.lookup_rows)
+            case "b_plus_tree":
+                return BPlusTreeJoin(self_join=self_join, lookup_rows=self.lookup_rows)
+            case "bw_tree":
+                return ThreadsJoin(BwTreeWindows(sides, workers=1), threads=1)
+            case "nested_loop":
+                return NestedLoopJoin(self_join=self_join)
+            case "sorted_runs":
+                return SortedRunsJoin(self_join=self_join)
+        own: Any = self.index
+        return own(self_join=self_join)
 
-def _own(making: Making, sides: int) -> WindowJoin:
-    """Return a join of the caller's own class."""
-    own: Any = making.index
-    return own(self_join=sides == 1)
+    def _to_share(self, sides: int) -> SharedIndex:
+        """Return the index that several threads share."""
+        if self.index == "bw_tree":
+            return BwTreeWindows(sides, workers=self.threads)
+        return PimTreeWindows(self._pim_tree(sides), nonblocking=self.merge == "nonblocking")
 
-
-def _forest(making: Making, sides: int) -> PimTree:
-    return PimTree(sides=sides, merge_ratio=making.ratio, insertion_depth=making.depth)
-
-
-def _forest_join(making: Making, sides: int) -> WindowJoin:
-    return ForestJoin(_forest(making, sides), lookup_rows=making.lookup_rows)
-
-
-def _shared_forest(making: Making, sides: int) -> SharedIndex:
-    return PimTreeWindows(_forest(making, sides), nonblocking=making.merge == "nonblocking")
-
-
-def _chain(making: Making, sides: int) -> WindowJoin:
-    immutable = making.index == "ib_chain"
-    chain = TreeChain(sides=sides, length=making.chain_length, immutable=immutable)
-    return ForestJoin(chain, lookup_rows=making.lookup_rows)
-
-
-def _b_plus_tree(making: Making, sides: int) -> WindowJoin:
-    return BPlusTreeJoin(self_join=sides == 1, lookup_rows=making.lookup_rows)
-
-
-Alone = Callable[[Making, int], WindowJoin]
-"""Makes the join of one thread, given what to make and the number of sides."""
-Shared = Callable[[Making, int], SharedIndex]
-"""Makes the index that several threads share."""
-
-INDEXES: dict[IndexName, tuple[Alone, Shared | None]] = {
-    "pim_tree": (_forest_join, _shared_forest),
-    "im_tree": (_forest_join, _shared_forest),
-    "b_plus_tree": (_b_plus_tree, None),
-    "bw_tree": (
-        lambda _, sides: ThreadsJoin(BwTreeWindows(sides, workers=1), threads=1),
-        lambda making, sides: BwTreeWindows(sides, workers=making.threads),
-    ),
-    "ib_chain": (_chain, None),
-    "b_chain": (_chain, None),
-    "nested_loop": (lambda _, sides: NestedLoopJoin(self_join=sides == 1), None),
-    "sorted_runs": (lambda _, sides: SortedRunsJoin(self_join=sides == 1), None),
-}
-"""Of each index how one thread joins over it, and how several share it where they can."""
-
-SHARED = tuple(name for name, (_, shared) in INDEXES.items() if shared)
-"""Indexes that several threads can share."""
+    def _pim_tree(self, sides: int) -> PimTree:
+        return PimTree(sides=sides, merge_ratio=self.ratio, insertion_depth=self.depth)

@@ -14,7 +14,7 @@ import numpy as np
 from joins.arrivals import Arrivals
 from joins.batch import Schema
 from joins.codes import GREATEST, LEAST
-from joins.indexes.index import column, stored_codes
+from joins.indexes.index import as_column, stored_codes
 from joins.machine.compiling import inlined
 from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import WindowBounds
@@ -78,7 +78,7 @@ def make_rows(
     """
     n, columns = len(key), (side, position, key, low, high, start, stop)
     named = zip(KernelRows._fields, columns, strict=True)
-    rows = KernelRows(*(column(values, np.int64, name, n) for name, values in named))
+    rows = KernelRows(*(as_column(values, np.int64, name, n) for name, values in named))
     for stream in (0, 1):
         mine = np.flatnonzero(rows.side == stream)
         if (np.diff(rows.position[mine]) != 1).any():

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from joins.indexes.index import at_least_one
+from joins.indexes.index import check_least
 from joins.machine.compiling import kernel
 from joins.machine.memory import aligned, own_lines
 from joins.machine.steps import DONE, NO_OUTPUT, step
@@ -190,7 +190,9 @@ class ThreadsJoin(SharedJoin):
         slack: int = SLACK,
         rows_a_thread: int = ROWS_A_THREAD,
     ) -> None:
-        at_least_one(threads=threads, task_rows=task_rows, slack=slack, rows_a_thread=rows_a_thread)
+        check_least(
+            1, threads=threads, task_rows=task_rows, slack=slack, rows_a_thread=rows_a_thread
+        )
         self._rows_a_thread = rows_a_thread
         super().__init__(
             windows, Tasks(workers=threads, simulated=False, rows=task_rows, slack=slack)
@@ -234,7 +236,7 @@ class CoresJoin(SharedJoin):
         cores: int | None = None,
         task_rows: int = CORE_TASK_ROWS,
     ) -> None:
-        at_least_one(threads=threads, cores=cores, task_rows=task_rows)
+        check_least(1, threads=threads, cores=cores, task_rows=task_rows)
         super().__init__(
             windows, Tasks(workers=threads, simulated=True, rows=task_rows, slack=_NO_LIMIT)
         )

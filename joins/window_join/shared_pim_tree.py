@@ -477,12 +477,12 @@ def _swap_in(index: SharedForest, batch: SharedBatch, side: int) -> None:
 
     The next merge is due when the new tree has its share of the window as it is now.
     """
-    slots, state = index.forest.slots, index.forest.sides[side]
+    state = index.forest.sides[side]
     head = load(batch.words, QUEUE, HEAD)
     window = batch.arrived[side, head] - batch.seen[side, head]
     state.limit = max(1, math.ceil(index.merge_ratio * window))
-    state.run_first = 1 - state.run_first if slots.runs == 2 else 0
-    state.tree_first = 1 - state.tree_first if slots.trees == 2 else 0
+    state.run_first = 1 - state.run_first
+    state.tree_first = 1 - state.tree_first
 
 
 @inlined

@@ -31,7 +31,7 @@ from joins.indexes.immutable.order_arrays import offset, permutation
 from joins.indexes.index import make_ranges
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape, probe_subwindows
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO
-from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
+from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES, make_window_index
 from joins.interval_join import IntervalJoin
 from joins.queries.conditions import COMPARISONS, Condition
 from joins.queries.parser import parse_query
@@ -384,7 +384,7 @@ def _window_index(name: str) -> Workload:
             return [x % keys if hashed else x, y]
 
         options = {"length": max(1, size // _PARTS)} if name == "chain_index" else {}
-        index = WINDOW_INDEXES[name](conditions, **options)
+        index = make_window_index(name, conditions, **options)
         step = min(size, _FILL_ROWS)
         for first in range(0, size, step):
             index.insert(columns_of(first, step), np.arange(first, first + step))

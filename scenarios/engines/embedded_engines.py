@@ -365,4 +365,4 @@ def _holds(condition: Condition, probe: Any, stored: Any) -> list[Any]:
     if whole:
         return [holds]
     missing = probe.is_nan() | stored.is_nan()
-    return [holds | missing] if condition.negated else [holds, ~missing]
+    return [holds | missing] if condition.operator.negated else [holds, ~missing]

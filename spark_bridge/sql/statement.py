@@ -129,7 +129,7 @@ def predicate_sql(
         return holds
     if nan_is_greatest:
         missing = f"(isnan({stored}) OR isnan({probe}))"
-        return f"({holds} OR {missing})" if condition.negated else f"({holds} AND NOT {missing})"
+        return f"({holds} {'OR' if condition.operator.negated else 'AND NOT'} {missing})"
     return f"({holds} AND {stored} <= {probe})" if condition.operator.is_equality else holds
 
 

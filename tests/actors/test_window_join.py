@@ -24,9 +24,9 @@ from joins.state import revive
 from topologies import TOPOLOGIES
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job
-from topologies.window_join import WindowJoin
+from topologies.window_join import WindowJoinTopology
 
-SYSTEMS = [name for name, system in TOPOLOGIES.items() if isinstance(system, WindowJoin)]
+SYSTEMS = [name for name, system in TOPOLOGIES.items() if isinstance(system, WindowJoinTopology)]
 FIELDS = {"x": "float64", "y": "int64"}
 
 # Equal as floats, though not in their bits or not as integers; and what equals nothing.
@@ -58,7 +58,7 @@ def batches(draw: st.DrawFn) -> Batch:
     return make_batch(draw(st.integers(0, 9)), [x for x, _ in rows], [y for _, y in rows])
 
 
-def pe_counts(topology: WindowJoin[Any]) -> list[str]:
+def pe_counts(topology: WindowJoinTopology[Any]) -> list[str]:
     """Return the parameters that are a number of PEs."""
     return [field.name for field in fields(topology.parameters_type) if field.type == "Pes"]
 
@@ -76,7 +76,7 @@ def test_two_tuples_that_match_meet_at_one_pe_alone(
     job = make_job(predicates)
     schemas = [file.schema for file in job.files]
     topology = TOPOLOGIES[name]
-    assert isinstance(topology, WindowJoin)
+    assert isinstance(topology, WindowJoinTopology)
     # As far as 7 at least: the hashes of 0.0 and -0.0 are equal modulo all numbers below it.
     many = {key: data.draw(st.integers(1, 12), label=key) for key in pe_counts(topology)}
     layout = topology.lay_out(job, topology.parameters_type(**many))
@@ -130,7 +130,7 @@ def test_what_is_kept_follows_the_window_not_the_stream(
     """Not even while the other stream, whose tuples would see it, is silent."""
     predicates = "R.x = S.x" if len(rows) == 2 else "T.x1 = T.x2"
     topology = TOPOLOGIES[name]
-    assert isinstance(topology, WindowJoin)
+    assert isinstance(topology, WindowJoinTopology)
     settings: dict[str, int] = {key: 3 for key in pe_counts(topology)}
     if name == "chain_index":
         settings["sub_index"] = 5

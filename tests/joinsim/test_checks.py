@@ -19,7 +19,7 @@ from joinsim.starter import my_join
 from scenarios.worlds.world import Recording
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job
-from topologies.window_join import Layout, NestedLoop, PeParameters, WindowJoin
+from topologies.window_join import Layout, NestedLoopTopology, PeParameters, WindowJoinTopology
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class ProbeOnlyWhereStored(RoundRobin):
         return self.stored_at(stream, batch)
 
 
-class Lossy(WindowJoin[PeParameters]):
+class Lossy(WindowJoinTopology[PeParameters]):
     name = "lossy"
     title = "Loses pairs"
     paper = "None"
@@ -41,7 +41,7 @@ class Lossy(WindowJoin[PeParameters]):
         return Layout(routing=routing, joiners={"joiner": 2}, index="nested_loop")
 
 
-class Endless(NestedLoop):
+class Endless(NestedLoopTopology):
     name = "endless"
 
     def assemble(self, job: Job, parameters: Any) -> ActorGraph:

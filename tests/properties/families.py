@@ -8,9 +8,9 @@ from typing import Any
 from topologies import TOPOLOGIES, Topology
 from topologies.handshake_join import HandshakeJoin
 from topologies.interval_join import IntervalJoinTopology
-from topologies.window_join import WindowJoin
+from topologies.window_join import WindowJoinTopology
 
-_FAMILIES = (HandshakeJoin, WindowJoin, IntervalJoinTopology)
+_FAMILIES = (HandshakeJoin, WindowJoinTopology, IntervalJoinTopology)
 _LEAST_SHARE = 0.2
 """Each is still tried by itself: how it wires the actors, and which it takes, is its own."""
 _LEAST = 4

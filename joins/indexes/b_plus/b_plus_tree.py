@@ -25,7 +25,7 @@ from joins.indexes.b_plus.nodes import (
     reset,
     resize,
 )
-from joins.indexes.index import NONE, Ranges, Sought, check_ranges, column
+from joins.indexes.index import NONE, Ranges, Sought, as_column, check_least, check_ranges
 from joins.indexes.range_search import lower_bound, upper_bound
 from joins.machine.compiling import inlined, kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
@@ -58,9 +58,7 @@ class BPlusTree(Stateful):
     state = ("nodes",)
 
     def __init__(self, *, leaf_entries: int = NODE_ENTRIES, fanout: int = NODE_ENTRIES) -> None:
-        for name, value in (("leaf_entries", leaf_entries), ("fanout", fanout)):
-            if value < _NODE_ENTRIES_MIN:
-                raise ValueError(f"{name} is {value}, must be at least {_NODE_ENTRIES_MIN}")
+        check_least(_NODE_ENTRIES_MIN, leaf_entries=leaf_entries, fanout=fanout)
         self.nodes = make_nodes(4, leaf_entries, 2, fanout)
 
     def __len__(self) -> int:
@@ -72,8 +70,8 @@ class BPlusTree(Stateful):
         Raise :exc:`ValueError` at the first entry that is there already (those before it are then
         inserted).
         """
-        keys = column(keys, np.int64, "keys to insert")
-        positions = column(positions, np.int64, "positions to insert", len(keys))
+        keys = as_column(keys, np.int64, "keys to insert")
+        positions = as_column(positions, np.int64, "positions to insert", len(keys))
         counters = new_counters()
         done = 0
         while done < len(keys):
@@ -92,8 +90,8 @@ class BPlusTree(Stateful):
 
         Raise :exc:`KeyError` at the first entry that is not there (those before it are deleted).
         """
-        keys = column(keys, np.int64, "keys to delete")
-        positions = column(positions, np.int64, "positions to delete", len(keys))
+        keys = as_column(keys, np.int64, "keys to delete")
+        positions = as_column(positions, np.int64, "positions to delete", len(keys))
         counters = new_counters()
         done = delete_entries(self.nodes, keys, positions, counters)
         if done < len(keys):
@@ -126,19 +124,19 @@ class BPlusTree(Stateful):
         ValueError
             When the tree has a position that has no bit.
         """
-        lo = column(lo, np.int64, "lo")
-        hi = column(hi, np.int64, "hi", len(lo))
+        lo = as_column(lo, np.int64, "lo")
+        hi = as_column(hi, np.int64, "hi", len(lo))
         counters = new_counters()
-        if not all_within(self.nodes, base, bits):
+        if not _all_within(self.nodes, base, bits):
             raise ValueError(
                 f"the tree has positions outside {base} to {base + bits - 1}, "
                 f"which {bits} bits from {base} on can mark"
             )
         everything = np.zeros((1, words_for(bits)), np.uint64)
         if negated:
-            mark_all(self.nodes, base, everything, counters)
+            _mark_all(self.nodes, base, everything, counters)
         rows = np.repeat(everything, len(lo), axis=0)
-        mark_ranges(self.nodes, lo, hi, base, rows, counters)
+        _mark_ranges(self.nodes, lo, hi, base, rows, counters)
         work = Work.from_counters(counters)
         return rows, work + Work(bytes_copied=rows.nbytes if negated else 0)
 
@@ -155,7 +153,7 @@ class BPlusTree(Stateful):
         """Return all keys in order, their positions, and what copying them cost."""
         keys = np.empty(len(self), np.int64)
         positions = np.empty(len(self), np.int64)
-        copy_entries(self.nodes, keys, positions)
+        _copy_leaves(self.nodes, keys, positions)
         return keys, positions, Work(bytes_copied=ENTRY_BYTES * len(self))
 
     def clear(self) -> None:
@@ -180,7 +178,7 @@ class BPlusTree(Stateful):
 
 
 @kernel
-def all_within(nodes: Nodes, base: int, bits: int) -> bool:
+def _all_within(nodes: Nodes, base: int, bits: int) -> bool:
     """Return whether every position has a bit, being less than *bits* from *base* on.
 
     Once for many probes this costs less than a test of every bit that they mark.
@@ -197,7 +195,7 @@ def all_within(nodes: Nodes, base: int, bits: int) -> bool:
 
 
 @kernel
-def mark_all(nodes: Nodes, base: int, rows: np.ndarray, counters: np.ndarray) -> None:
+def _mark_all(nodes: Nodes, base: int, rows: np.ndarray, counters: np.ndarray) -> None:
     """Flip in row 0 the bit of every entry, counted from position *base* on."""
     leaf = FIRST_LEAF
     while leaf != NONE:
@@ -206,7 +204,7 @@ def mark_all(nodes: Nodes, base: int, rows: np.ndarray, counters: np.ndarray) ->
 
 
 @kernel
-def mark_ranges(
+def _mark_ranges(
     nodes: Nodes,
     lo: np.ndarray,
     hi: np.ndarray,
@@ -297,7 +295,7 @@ def _match_outside(nodes: Nodes, sought: Sought, buffer: MatchBuffer, counters: 
 
 
 @kernel
-def copy_entries(nodes: Nodes, keys: np.ndarray, positions: np.ndarray) -> None:
+def _copy_leaves(nodes: Nodes, keys: np.ndarray, positions: np.ndarray) -> None:
     """Copy all entries in order by walking the linked leaves."""
     at = 0
     leaf = FIRST_LEAF

@@ -140,7 +140,7 @@ def reset(nodes: Nodes) -> None:
 
 
 @inlined
-def has_room(nodes: Nodes) -> bool:
+def has_free_nodes(nodes: Nodes) -> bool:
     """Return whether there are the nodes that one more insert needs if it splits up to the root."""
     leaves, inners = nodes.leaves, nodes.inners
     has_leaf = leaves.used[0]["live"] < len(leaves.size)
@@ -426,7 +426,7 @@ def insert_entries(
     Return the row it came to and whether it stopped there because that entry exists already.
     """
     for i in range(begin, len(keys)):
-        if not has_room(nodes):
+        if not has_free_nodes(nodes):
             return i, False
         leaf, compared = find_leaf_of_entry(nodes, keys[i], positions[i])
         counters[COMPARISONS] += compared + nodes.leaves.size[leaf]

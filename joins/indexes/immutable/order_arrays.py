@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.indexes.index import column
+from joins.indexes.index import as_column
 from joins.machine.compiling import kernel
 from joins.work import COMPARISONS, MOVES, Work, new_counters
 
@@ -44,8 +44,8 @@ def permutation(lead: np.ndarray, other: np.ndarray, *, first: int) -> tuple[np.
     ValueError
         When one of the two does not contain each of the positions once.
     """
-    lead = column(lead, np.int64, "positions in lead order")
-    other = column(other, np.int64, "positions in the other order", len(lead))
+    lead = as_column(lead, np.int64, "positions in lead order")
+    other = as_column(other, np.int64, "positions in the other order", len(lead))
     n = len(lead)
     place = np.full(n, _UNSEEN, index_dtype(n))
     array = np.empty(n, index_dtype(n))
@@ -98,8 +98,8 @@ def offset(keys_r: np.ndarray, keys_s: np.ndarray) -> tuple[np.ndarray, Work]:
     work
         What it cost.
     """
-    keys_r = column(keys_r, np.int64, "keys of R")
-    keys_s = column(keys_s, np.int64, "keys of S")
+    keys_r = as_column(keys_r, np.int64, "keys of R")
+    keys_s = as_column(keys_s, np.int64, "keys of S")
     array = np.empty(len(keys_r), index_dtype(len(keys_s)))
     counters = new_counters()
     _merge(keys_r, keys_s, array, counters)

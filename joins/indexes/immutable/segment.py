@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from joins.indexes.immutable.order_arrays import index_dtype, permutation
-from joins.indexes.index import Ranges, at_least_one, check_ranges, column
+from joins.indexes.index import Ranges, as_column, check_least, check_ranges
 from joins.indexes.range_search import Brackets, find_ranges, find_ranges_in_brackets
 from joins.machine.compiling import inlined, kernel
 from joins.matches import ProbeResult
@@ -103,11 +103,11 @@ class ImmutableSegment(Stateful, ABC):
         n = len(keys[0])
         self.first = first
         self.keys = tuple(_sorted_keys(column, i, n) for i, column in enumerate(keys))
-        self.lead = column(lead, np.int64, "positions in lead order", n)
+        self.lead = as_column(lead, np.int64, "positions in lead order", n)
         _check_inside(self.lead, first, "positions in lead order")
         self.to_lead = np.empty((len(permutations), n), index_dtype(n))
         for other, array in enumerate(permutations):
-            self.to_lead[other] = column(array, self.to_lead.dtype, f"permutation {other}", n)
+            self.to_lead[other] = as_column(array, self.to_lead.dtype, f"permutation {other}", n)
             _check_inside(self.to_lead[other], 0, f"permutation {other}")
         self.work = self._seal()
 
@@ -167,9 +167,9 @@ class ImmutableSegment(Stateful, ABC):
         if brackets is None:
             find_ranges(keys, low, high, *places, counters)
             return
-        own = column(brackets.own[predicate], np.int64, f"own keys of predicate {predicate}")
+        own = as_column(brackets.own[predicate], np.int64, f"own keys of predicate {predicate}")
         offsets = brackets.offsets[predicate]
-        offsets = column(offsets, offsets.dtype, f"offsets of predicate {predicate}", len(own))
+        offsets = as_column(offsets, offsets.dtype, f"offsets of predicate {predicate}", len(own))
         find_ranges_in_brackets(keys, own, offsets, low, high, *places, counters)
 
     @abstractmethod
@@ -217,7 +217,7 @@ def probe_all(
         When *threads* is less than 1 or *brackets* are not one for each segment; and whatever
         `ImmutableSegment.probe` raises.
     """
-    at_least_one(threads=threads)
+    check_least(1, threads=threads)
     each = [None] * len(segments) if brackets is None else list(brackets)
     if len(each) != len(segments):
         raise ValueError(f"{len(each)} brackets for {len(segments)} segments; expected one each")
@@ -258,13 +258,13 @@ def satisfying(stretch: Stretch, part: int, tuples: int) -> tuple[int, int]:
 
 def _sort_column(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return a predicate's keys in ascending order, and the row that each one is from."""
-    keys, order, _ = sort_codes(column(values, np.int64, "keys"))
+    keys, order, _ = sort_codes(as_column(values, np.int64, "keys"))
     return keys, order
 
 
 def _sorted_keys(keys: np.ndarray, predicate: int, length: int) -> np.ndarray:
     what = f"keys of predicate {predicate}"
-    keys = column(keys, np.int64, what, length)
+    keys = as_column(keys, np.int64, what, length)
     descending = np.flatnonzero(keys[1:] < keys[:-1])
     if len(descending):
         raise ValueError(f"{what}: row {descending[0] + 1} is less than the row before it")

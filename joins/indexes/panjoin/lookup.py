@@ -87,9 +87,6 @@ class Structure(Protocol):
         is counted does not depend on how the blocks are dealt out to calls.
         """
 
-    def seal(self) -> Work:
-        """Prepare for probes alone: no insertion follows."""
-
 
 @inlined
 def sees_nothing(lookup: Lookup, row: int) -> bool:

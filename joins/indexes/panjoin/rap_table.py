@@ -287,10 +287,6 @@ class RapTable(Stateful):
         _insert(self.llat, self._splitters, self.histogram, codes, places, counters)
         return Work.from_counters(counters)
 
-    def seal(self) -> Work:
-        """Do nothing: partitions stay unsorted."""
-        return NO_WORK
-
     def answer(self, lookup: Lookup, begin: int, end: int) -> None:
         """Answer probes *begin* to *end*."""
         if self._splitters is not None:

@@ -16,7 +16,7 @@ from typing import ClassVar, get_args
 import numpy as np
 
 from joins.event_time import Candidates
-from joins.indexes.index import Ranges, check_predicates, column, make_ranges
+from joins.indexes.index import Ranges, check_columns, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort, Records
 from joins.indexes.panjoin.lookup import (
     BLOCK,
@@ -33,7 +33,7 @@ from joins.machine.memory import own_lines
 from joins.matches import MatchBuffer, MatchList, ProbeResult
 from joins.state import Stateful, storable
 from joins.threads import side_by_side, threads_for
-from joins.work import Work, new_counters
+from joins.work import NO_WORK, Work, new_counters
 
 STRUCTURES: tuple[StructureName, ...] = get_args(StructureName)
 """Names of the structures."""
@@ -165,12 +165,7 @@ class Subwindow(Stateful):
         TypeError
             When a column is not int64.
         """
-        check_predicates(self.shape.predicates, columns=columns)
-        positions = column(positions, np.int64, "positions")
-        codes = [
-            column(of_one, np.int64, f"codes of predicate {i}", len(positions))
-            for i, of_one in enumerate(columns)
-        ]
+        codes, positions = check_columns(self.shape.predicates, columns, positions)
         size, new = self._stored.size, len(positions)
         if size + new > self.shape.capacity:
             raise ValueError(
@@ -190,8 +185,8 @@ class Subwindow(Stateful):
         return self.structure.insert(codes[0], places)
 
     def seal(self) -> Work:
-        """Prepare for probes alone: no insertion follows."""
-        return self.structure.seal()
+        """Prepare for probes alone: no insertion follows. Only a BI-Sort has anything to do."""
+        return self.structure.seal() if isinstance(self.structure, BiSort) else NO_WORK
 
 
 @kernel

@@ -25,7 +25,7 @@ from joins.indexes.panjoin.rap_table import (
 )
 from joins.machine.compiling import kernel
 from joins.state import Stateful, storable
-from joins.work import COMPARISONS, INSERTS, MOVES, NO_WORK, Work, new_counters
+from joins.work import COMPARISONS, INSERTS, MOVES, Work, new_counters
 
 FANOUT = 64
 """Children of an inner node: 512 bytes of keys, few enough for inner nodes to stay in the cache."""
@@ -163,10 +163,6 @@ class WibTree(Stateful):
         counters = new_counters()
         _insert(self.llat, self.leaves, self.inner, self._path, scratch, codes, places, counters)
         return Work.from_counters(counters)
-
-    def seal(self) -> Work:
-        """Do nothing: leaves stay unsorted."""
-        return NO_WORK
 
     def answer(self, lookup: Lookup, begin: int, end: int) -> None:
         """Answer probes *begin* to *end*."""

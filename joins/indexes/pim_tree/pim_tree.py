@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from joins.indexes.index import check_least
 from joins.indexes.pim_tree.forest import active_tree, nodes_room, run_slot, tree_width
 from joins.indexes.pim_tree.forest_index import WIDTH, ForestIndex, build_next
 from joins.work import Work, new_counters
@@ -57,8 +58,7 @@ class PimTree(ForestIndex):
     ) -> None:
         if not 0 < merge_ratio <= 1:
             raise ValueError(f"merge_ratio is {merge_ratio}, must be above 0 and at most 1")
-        if insertion_depth < 0:
-            raise ValueError(f"insertion_depth is {insertion_depth}, must be at least 0")
+        check_least(0, insertion_depth=insertion_depth)
         self.merge_ratio = merge_ratio
         self.insertion_depth = insertion_depth
         super().__init__(sides=sides, runs=2, trees=2, run_width=run_width, tree_width=tree_width)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joins.indexes.index import Ranges, at_least_one
+from joins.indexes.index import Ranges, check_least
 from joins.indexes.windows.window_tree import WindowTree
 from joins.indexes.windows.window_tuples import check_tuples
 from joins.matches import ProbeResult
@@ -40,7 +40,7 @@ class ChainIndex(Stateful):
     state = ("_predicates", "_length", "_archived", "_newest", "_active")
 
     def __init__(self, predicates: int, *, length: int = LENGTH) -> None:
-        at_least_one(length=length)
+        check_least(1, length=length)
         self._predicates = predicates
         self._length = length
         self._archived: list[WindowTree] = []

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from joins.indexes.index import Ranges, at_least_one, check_predicates, check_ranges, column
+from joins.indexes.index import Ranges, check_columns, check_least, check_ranges
 from joins.indexes.range_search import lower_bound
 from joins.machine.compiling import kernel
 from joins.state import Stateful
@@ -25,14 +25,10 @@ def check_tuples(
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Return tuples to store as columns that kernels can take, and their positions.
 
-    *last* is the position stored last, if there is one. Raise :exc:`ValueError` or
-    :exc:`TypeError` when a column is missing, not int64 or of another length, or when positions do
-    not ascend.
+    *last* is the position stored last, if there is one. Raise what `check_columns` raises, and
+    :exc:`ValueError` when positions do not ascend.
     """
-    check_predicates(predicates, columns=columns)
-    positions = column(positions, np.int64, "positions")
-    n = len(positions)
-    keys = [column(codes, np.int64, f"column {i}", n) for i, codes in enumerate(columns)]
+    keys, positions = check_columns(predicates, columns, positions)
     ascending = np.concatenate([last, positions])
     wrong = np.flatnonzero(ascending[1:] <= ascending[:-1])
     if len(wrong):
@@ -63,7 +59,7 @@ class WindowTuples(Stateful):
     state = ("keys", "positions", "begin", "end", "shift")
 
     def __init__(self, predicates: int) -> None:
-        at_least_one(predicates=predicates)
+        check_least(1, predicates=predicates)
         self.begin = self.end = self.shift = 0
         self._allocate(predicates, _CAPACITY_MIN)
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.indexes.index import check_least
 from joins.machine.compiling import kernel
 from joins.machine.lanes import LANES
 from joins.machine.memory import aligned
@@ -94,8 +95,7 @@ class SortedRunsJoin(WindowJoin):
     state = ("_stacks",)
 
     def __init__(self, *, self_join: bool = False, ratio: int = RATIO) -> None:
-        if ratio < 1:
-            raise ValueError(f"ratio is {ratio}, must be at least 1")
+        check_least(1, ratio=ratio)
         self._ratio = ratio
         self._stacks = make_stacks(1 if self_join else 2, 0, narrow=True)
         self._make_scratch(0)

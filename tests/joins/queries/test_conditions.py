@@ -55,7 +55,7 @@ def inside(found: Condition, probe: Any, stored: Any) -> bool:
     """Whether the bounds of *probe* let *stored* pass, as an index would test it."""
     low, high = found.bounds(np.array([probe], found.dtype))
     (code,) = encode(np.array([stored], found.dtype))
-    return bool((low[0] <= code <= high[0]) != found.negated)
+    return bool((low[0] <= code <= high[0]) != found.operator.negated)
 
 
 def steps(value: float) -> list[float]:

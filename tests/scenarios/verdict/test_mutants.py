@@ -14,7 +14,7 @@ from actors.handshake import Segment
 from actors.interval_join.replica import Replica, Watermarks
 from actors.panjoin.chain import Chain
 from actors.spo_join.immutable import PoJoinPE
-from actors.window_join import ByKey, Grid, Replicated, RoundRobin
+from actors.window_join import HashPartitioned, PeGrid, Replicated, RoundRobin
 from joins.indexes.windows.chain_index import ChainIndex
 from joins.queries.conditions import COMPARISONS, Band, Comparison
 from joins.queries.interval import Interval
@@ -210,10 +210,10 @@ MUTANTS = {
         "split_join", wrapped(RoundRobin, "stored_at", _at_every_pe), "duplicate"
     ),
     "probes at the next PE": Mutant(
-        "hash_join", wrapped(ByKey, "probes_at", _at_next_pe), "missing"
+        "hash_join", wrapped(HashPartitioned, "probes_at", _at_next_pe), "missing"
     ),
     "probes at every PE of a grid": Mutant(
-        "join_matrix", wrapped(Grid, "probes_at", _at_every_pe), "duplicate"
+        "join_matrix", wrapped(PeGrid, "probes_at", _at_every_pe), "duplicate"
     ),
     "probes at every replica": Mutant(
         "bchj", wrapped(Replicated, "probes_at", _at_every_pe), "duplicate"

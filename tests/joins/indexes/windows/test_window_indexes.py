@@ -13,7 +13,7 @@ from joins import matches
 from joins.codes import encode
 from joins.hashing import mix, partition
 from joins.indexes.index import make_ranges
-from joins.indexes.structures import WINDOW_INDEXES
+from joins.indexes.structures import WINDOW_INDEXES, make_window_index
 from joins.indexes.windows import window_tree
 from joins.indexes.windows.chain_index import ChainIndex
 from joins.indexes.windows.hash_index import HashIndex
@@ -36,7 +36,7 @@ def condition(operator):
 def make(name, predicates, **options):
     """Return an index; the hash table's first predicate is an equality."""
     conditions = [condition(operator) for operator in ("=", *"<" * (predicates - 1))]
-    return WINDOW_INDEXES[name](conditions, **{**OPTIONS.get(name, {}), **options})
+    return make_window_index(name, conditions, **{**OPTIONS.get(name, {}), **options})
 
 
 def brute_force(columns, positions, low, high, negated, start, stop):
