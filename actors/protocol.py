@@ -152,9 +152,6 @@ class Actor(Stateful, ABC):
     `nbytes` follow (`joins.state`).
     """
 
-    listed_as: ClassVar[str | None] = None
-    """What ``ray list actors`` calls it; None: by the name of its class."""
-
     @abstractmethod
     def receive(self, message: Message, context: Context) -> None:
         """Handle one message: change the state, and record on *context* what follows from it."""

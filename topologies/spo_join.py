@@ -39,7 +39,7 @@ from actors.spo_join.immutable import (
     WindowState,
 )
 from actors.spo_join.mutable import LogicalPE, PredicatePE
-from actors.spo_join.router import EpochRouter
+from actors.spo_join.router import Router
 from joins.epochs import MergeThreshold
 from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.structures import SEGMENTS
@@ -159,7 +159,7 @@ class SpoJoin(Topology[SpoJoinParameters]):
         graph = ActorGraph(machines=p.nodes)
 
         source = graph.add("source", "source", Source, **job.input)
-        router = graph.add("router", "router", EpochRouter, **job.join, threshold=threshold)
+        router = graph.add("router", "router", Router, **job.join, threshold=threshold)
         predicate_pes = [
             [
                 graph.add(

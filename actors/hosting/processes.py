@@ -136,7 +136,7 @@ class Label:
     Attributes
     ----------
     kind
-        The roles of its actors, such as ``PoJoinPE``.
+        The classes of its actors, such as ``PoJoinPE``.
     name
         The system and its actors, such as ``spo_join/po_join.2``.
     """
@@ -152,10 +152,9 @@ def label_processes(
     residents: list[list[str]] = [[] for _ in range(max(homes.values()) + 1)]
     for actor in specs:
         residents[homes[actor]].append(actor)
-    roles = {name: spec.actor.listed_as or spec.actor.__name__ for name, spec in specs.items()}
     return [
         Label(
-            kind=_join(list(dict.fromkeys(roles[actor] for actor in actors))),
+            kind=_join(list(dict.fromkeys(specs[actor].actor.__name__ for actor in actors))),
             name=f"{system}/{_join(actors)}",
         )
         for actors in residents

@@ -67,7 +67,7 @@ class MergeFlag(Payload):
     bytes_of = ("ends",)
 
 
-class EpochRouter(Actor):
+class Router(Actor):
     """Adds each tuple's window, cuts merge epochs, and sends tuples to all PEs.
 
     Ports: ``predicate0`` ... reach the PEs of each predicate with the fields that predicate reads;
@@ -81,7 +81,6 @@ class EpochRouter(Actor):
     to the predicate PEs and to the PO-Join PE of the epoch.
     """
 
-    listed_as = "Router"
     state = ("_bounds", "_cutter", "_ends", "_number")
 
     def __init__(
