@@ -35,8 +35,9 @@ _LABEL_CHARACTERS, _LABEL_CHARACTERS_BELOW = 26, 48
 off at its side."""
 _LOG_FROM_RATIO = 30
 """Values further apart than this cannot be distinguished on one linear axis."""
-_PAPER_MOST = 10
-"""The paper's values are drawn up to so many times ours, and as far below."""
+_PAPER_MOST, _PAPER_MOST_LOG = 3, 10
+"""The paper's values are drawn up to so many times ours, and as far below: further away they would
+leave ours too little of a linear axis, or of a logarithmic one."""
 _APART = 0.012
 """Share of a panel's height from which two lines can be distinguished: the width of a line."""
 _LINES: dict[Kind, list[float]] = {
@@ -120,7 +121,10 @@ def kinds_key(study: Study) -> str:
     looks.pop("simulated", None)
     notes = [f"{' or '.join(look).capitalize()}: {KIND_WORDS[of]}." for of, look in looks.items()]
     if any(len(one.of) == 1 for one in study.section.paper):
-        notes.append(f"×: the paper's value, where it is within {_PAPER_MOST} times ours.")
+        notes.append(
+            f"×: the paper's value, where it is within {_PAPER_MOST} times ours, on a logarithmic "
+            f"axis within {_PAPER_MOST_LOG}."
+        )
     return " ".join(notes)
 
 
@@ -200,7 +204,8 @@ def _panel(chart: Chart, rows: Sequence[tuple[Any, ...]], variants: Sequence[str
             reach.append({"calculate": f"max(datum.low, {floor})", "as": "low"})
         low = y | {"field": "low"}
         marks.append(layer("rule", *reach, look={"strokeWidth": 1.2}, y=low, y2="high", **ink))
-    far = (least / _PAPER_MOST, most * _PAPER_MOST)
+    times = _PAPER_MOST_LOG if log else _PAPER_MOST
+    far = (least / times, most * times)
     if any(row["paper"] is not None and far[0] <= row["paper"] <= far[1] for row in data):
         near = f"isValid(datum.paper) && datum.paper >= {far[0]} && datum.paper <= {far[1]}"
         look = {"text": "×", "fontSize": 15, "fontWeight": "bold"}

@@ -208,12 +208,17 @@ def test_a_line_that_is_not_there_takes_no_turn(tmp_path: Path) -> None:
     assert [bool(dash) for dash, _ in second] == [False]
 
 
-def test_the_papers_values_are_drawn_where_they_are_near_ours(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("most", "filtered"), [(12, "datum.paper <= 36"), (1000, "datum.paper <= 10000")]
+)
+def test_the_papers_values_are_drawn_where_they_leave_ours_room(
+    most: int, filtered: str, tmp_path: Path
+) -> None:
     paper = "|[[study.paper]]\nof = ['0']\nvalues = [12, 200, nan]"
-    picture = drawn(tmp_path, [[10, 11, 12]], paper)
+    picture = drawn(tmp_path, [[10, 11, most]], paper)
     assert picture.data["paper"][:2] == (12.0, 200.0)
     (shown,) = [one for one in layers(picture) if one["encoding"]["y"]["field"] == "paper"]
-    assert "datum.paper <= 120" in shown["transform"][0]["filter"]
+    assert filtered in shown["transform"][0]["filter"]
     far = drawn(tmp_path, [[10, 11, 12]], paper.replace("12, 200", "900, 900"))
     assert "paper" not in _fields(far, "y")
 
