@@ -31,12 +31,17 @@ from scenarios.run import InlineHosting, Judging, execute
 from scenarios.run_directory import POINTS, TRACE, WrittenResult, remove
 from scenarios.scenario_files import ConfigError, change
 from scenarios.streams import dictionary_names, prepare_streams
+from scenarios.synthetic import TIME
+from scenarios.tables import prepare_tables
 from spark_bridge.prepared import PreparedStream
 from topologies import TOPOLOGIES, Named, Topology, TopologyError, find_topologies
 from topologies.topology import TopologyFaultError
 
 BULKY = (TRACE, "results.parquet", "probes-*.parquet", "replay/*")
 """What a run leaves beside its ``run.json``; a run of many can be repeated alone to see it."""
+
+_MADE_IN_MEMORY = 1 << 20
+"""Most tuples of a run whose streams several runs have in memory, each its own."""
 
 VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "spo_join": {
@@ -87,7 +92,10 @@ class RunResult:
 
 
 class Preparation:
-    """Prepares the streams of several runs, each once; `make_plan` calls it."""
+    """Prepares the streams of several runs, each once; `make_plan` calls it.
+
+    Synthetic ones are made in memory, where Spark would take a second for each, but for large ones.
+    """
 
     def __init__(self, progress: Callable[[str, int, int], None] | None = None) -> None:
         self._progress = progress
@@ -99,8 +107,17 @@ class Preparation:
         asked = (query.streams, query.times, query.select, fields, dictionary_names(query))
         key = repr((config.streams, asked))
         if key not in self._known:
-            self._known[key] = prepare_streams(config, query, progress=self._progress)
+            self._known[key] = self._prepare(config, query)
         return self._known[key]
+
+    def _prepare(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
+        streams = config.streams
+        made = [one.synthetic for one in streams if one.synthetic and not one.where]
+        if len(made) == len(query.streams) and sum(one.rows for one in made) <= _MADE_IN_MEMORY:
+            return prepare_tables(
+                query, made, [TIME] * len(made), [stream.arrival for stream in streams]
+            )
+        return prepare_streams(config, query, progress=self._progress)
 
 
 @contextmanager
