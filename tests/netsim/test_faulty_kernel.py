@@ -331,11 +331,16 @@ class Orderly(Actor):
         context.emit(parcel.number)
 
 
-def test_without_a_transport_an_actor_that_fails_on_what_comes_is_named(path: Path) -> None:
+@pytest.mark.parametrize("only_emit", [(), ("b",)])
+def test_without_a_transport_an_actor_that_fails_on_what_comes_is_named(
+    path: Path, only_emit: tuple[str, ...]
+) -> None:
     specs = {"a": spec(Sender, count=50, gap_ns=10), "b": spec(Orderly)}
     wiring = {"a": {"out": ("b",)}, "b": {}}
     row = LinkFault(kind="loss", rate=0.1)
-    run = simulate(specs, wiring, path=path, faults=[row], transport="none")
+    run = simulate(
+        specs, wiring, path=path, faults=[row], transport="none", only_emit=only_emit
+    )  # fmt: skip
     assert run.emitted == list(range(len(run.emitted)))
     assert 0 < len(run.emitted) < 50
     assert run.outcome.injected is not None
