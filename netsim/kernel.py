@@ -354,6 +354,7 @@ class Kernel:
             },
             in_flight=self._messages - self._served,
             standstill=self._standstill(),
+            unserved=self._unserved_failures(),
             digest=self._trace.close(),
         )
 
@@ -368,6 +369,14 @@ class Kernel:
             return tuple(sender for sender, _ in nx.find_cycle(waits_for))
         except nx.NetworkXNoCycle:
             return ()
+
+    def _unserved_failures(self) -> tuple[str, ...]:
+        """Return what actors raised first on messages that are still in their inboxes."""
+        failures: list[str] = []
+        for node in self._nodes.values():
+            replies = (letter.reply or self._reply(letter.ticket) for letter in node.inbox)
+            failures += islice((str(reply.failure) for reply in replies if reply.failure), 1)
+        return tuple(failures)
 
     def _begin(self) -> None:
         for node in self._nodes.values():

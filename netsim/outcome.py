@@ -82,6 +82,9 @@ class Outcome:
     standstill
         Actors that each wait for room in the inbox of the next, and the last for the first: nothing
         could happen any more.
+    unserved
+        What each actor raised first, if anything, on messages that it received and never came to
+        serve, as in a standstill.
     lost, doubled
         Messages that a link or a crash lost for good, and those that arrived twice.
     injected
@@ -100,6 +103,7 @@ class Outcome:
     in_flight: int
     digest: str | None
     standstill: tuple[str, ...] = ()
+    unserved: tuple[str, ...] = ()
     lost: int = 0
     doubled: int = 0
     injected: Injected | None = None
