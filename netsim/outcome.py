@@ -48,6 +48,9 @@ class Recovered:
         Actors that crashed, and times that actors started again, alone or all together.
     snapshots, snapshot_bytes
         Complete ones, and the bytes of all of their states.
+    marker_lost
+        Whether a link lost a marker of the last one, which is never complete then: no other is
+        taken.
     """
 
     guarantee: str
@@ -55,6 +58,7 @@ class Recovered:
     restarts: int
     snapshots: int
     snapshot_bytes: int
+    marker_lost: bool = False
 
     @property
     def weakens(self) -> bool:

@@ -223,7 +223,12 @@ class RecoveringKernel(Kernel):
         self._results.commit(None, outcome.virtual_ns)
         names = ("crashes", "restarts", "snapshots", "snapshot_bytes")
         counts = {name: self._tally[name] for name in names}
-        recovered = Recovered(guarantee=self._guarantee, **counts)
+        recovered = Recovered(
+            guarantee=self._guarantee,
+            # Nothing else leaves a snapshot incomplete, but actors that wait for room for ever.
+            marker_lost=self._taking is not None and not outcome.standstill,
+            **counts,
+        )
         in_flight = outcome.in_flight - self._dropped
         return replace(outcome, in_flight=in_flight, lost=self._dropped, recovered=recovered)
 
