@@ -571,9 +571,12 @@ class RecoveringKernel(Kernel):
         letter.channel.due -= 1
 
     def _lose_timer(self, letter: Letter, now: int) -> None:
-        """Postpone a source's timer to its restart, or skip the tuples that it was sending."""
+        """Postpone a source's timer to its restart, or skip the tuples that it was sending.
+
+        A source that failed does not start again.
+        """
         node = letter.receiver
-        if not node.is_source:
+        if not node.is_source or self._parts[node.rank].down_until_ns == FOREVER_NS:
             return
         if letter in self._parts[node.rank].timers:  # has not fired
             letter.arrived_ns = self._parts[node.rank].down_until_ns

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.protocol import FEEDBACK, TIMER, Actor, ActorSpec, Context, Message
+from actors.protocol import FEEDBACK, START, TIMER, Actor, ActorSpec, Context, Message
 from netsim import faulty_kernel
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
@@ -469,3 +469,24 @@ def test_a_broken_transport_is_noticed_for_what_it_does(
     assert not findings()
     monkeypatch.setattr(faulty_kernel, end, broken)
     assert noticed in findings()
+
+
+class Breaking(Sender):
+    """Sends at once, sets two timers, and raises at the first of them."""
+
+    def receive(self, message: Message, context: Context) -> None:
+        if message.port != START:
+            raise ValueError("broken")
+        context.send("out", Parcel(0))
+        context.set_timer(8_000, "first")
+        context.set_timer(9_000, "second")
+
+
+def test_a_source_that_fails_after_a_crash_sends_no_more(path: Path) -> None:
+    """Its second timer is neither served nor waits until the end of virtual time."""
+    specs = {"a": spec(Breaking, count=1), "b": spec(Recorder)}
+    row = ActorFault(kind="crash", actor="b", from_ns=5_000, to_ns=6_000)
+    wiring = {"a": {"out": ("b",)}, "b": {}}
+    run = simulate(specs, wiring, path=path, faults=[row], guarantee="none")
+    assert len(run.emitted) == 1
+    assert run.outcome.virtual_ns < 10_000
