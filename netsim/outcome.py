@@ -25,7 +25,8 @@ class Injected:
     overhead_bytes
         Bytes of acknowledgements and of frames that were sent again.
     failed
-        Actors that failed on input that was damaged on its way, and why; only without a transport.
+        Actors that failed, and why: without a transport, on input that was damaged on its way; with
+        the guarantee ``none``, for want of what a crash lost.
     """
 
     counts: Counter[str] = field(default_factory=Counter)

@@ -15,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.protocol import FEEDBACK, START, TIMER, Actor, ActorSpec, Context, Message
+from joins.work import Work
 from netsim import faulty_kernel
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
+from netsim.faulty_kernel import Transport
 from netsim.kernel import Letter
 from netsim.network import full_mesh
 from tests.netsim.simulate import MESSAGE_NS, Simulated, TooLongError, link, simulate
@@ -490,3 +492,33 @@ def test_a_source_that_fails_after_a_crash_sends_no_more(path: Path) -> None:
     run = simulate(specs, wiring, path=path, faults=[row], guarantee="none")
     assert len(run.emitted) == 1
     assert run.outcome.virtual_ns < 10_000
+    assert run.outcome.injected is not None
+    assert "broken" in run.outcome.injected.failed["a"]
+
+
+class Forgetful(Actor):
+    """Emits what comes, and raises on parcel 1."""
+
+    state = ()
+
+    def receive(self, message: Message, context: Context) -> None:
+        context.charge(Work(comparisons=3_000))
+        if message.payload.number == 1:
+            raise ValueError("parcel 1")
+        context.emit(message.payload.number)
+
+
+@pytest.mark.parametrize("transport", ["reliable", "none"])
+def test_an_actor_that_crashed_as_it_failed_begins_anew_and_goes_on(
+    path: Path, transport: Transport
+) -> None:
+    specs = {"a": spec(Sender, count=6, gap_ns=4_000), "b": spec(Forgetful)}
+    # Parcel 1 comes and fails at once; until the crash nobody has seen it.
+    row = ActorFault(kind="crash", actor="b", from_ns=5_115, to_ns=6_000)
+    wiring = {"a": {"out": ("b",)}, "b": {}}
+    run = simulate(
+        specs, wiring, path=path, faults=[row], guarantee="none", transport=transport
+    )  # fmt: skip
+    assert run.emitted == [0, 2, 3, 4, 5]
+    assert run.outcome.injected is not None
+    assert not run.outcome.injected.failed
