@@ -27,7 +27,7 @@ from joins.batch import Batch, Schema
 from joins.codes import GREATEST
 from joins.indexes.index import Index, codes_of, ranges_of
 from joins.indexes.structures import make_window_index
-from joins.matches import Matches, ProbeResult
+from joins.matches import Matches, ProbeResult, listed_ids
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, WindowBounds
@@ -188,14 +188,14 @@ class Segment(Stateful):
             ends[np.searchsorted(here.start, arriving.batch.id, "right")],
             pairs=True,
         )
-        assert seeing.match_id is not None  # they were listed
+        positions = listed_ids(seeing)
         # A row for each position that may see any: no more than a window has.
-        least = int(seeing.match_id.min(initial=end))
-        most = int(seeing.match_id.max(initial=least - 1))
+        least = int(positions.min(initial=end))
+        most = int(positions.max(initial=least - 1))
         inverted = Matches.of_pairs(
             streams[1],
             np.arange(least, most + 1),
-            seeing.match_id - least,
+            positions - least,
             arriving.batch.id[seen_rows],
             seeing.count,
             enumerate=pairs,

@@ -13,7 +13,7 @@ from actors.results import Answers
 from actors.source import Fed
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.matches import Matches, ProbeResult
+from joins.matches import Matches, ProbeResult, listed_ids
 from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful
 from joins.window_join.registry import Making
@@ -58,8 +58,7 @@ class Residual(Stateful):
 
     def check(self, probing: Batch, found: Matches) -> tuple[Matches, Work]:
         """Return the matches of *found* that hold of all predicates; it has their ids."""
-        match_id = found.match_id
-        assert match_id is not None
+        match_id = listed_ids(found)
         row = np.repeat(np.arange(len(found)), found.count)
         stored = self._sides.stored_stream[found.stream]
         holds = np.ones(len(row), bool)

@@ -329,7 +329,8 @@ class ResultWriter:
         raise ActorError(f"{output.sender} reported matches that cannot be: {wrong}")
 
 
-_FOLDER = ".parts"
+PARTS = ".parts"
+"""Folder, in a run's, of what its processes write until it is put together."""
 _PIECE_BYTES = 2**22
 
 
@@ -358,7 +359,7 @@ class Destination:
         cls, directory: Path, *, streams: Iterable[str], actors: Iterable[str], pairs: bool
     ) -> Destination:
         """Make room for parts in *directory*, and return the destination."""
-        folder = directory.resolve() / _FOLDER
+        folder = directory.resolve() / PARTS
         shutil.rmtree(folder, ignore_errors=True)  # an interrupted run's
         folder.mkdir(parents=True)
         opened, mark = tempfile.mkstemp(dir=folder)

@@ -197,24 +197,26 @@ class ScaleGate(Actor):
         Name of the actor that sends it, one per stream.
     """
 
-    state: ClassVar[tuple[str, ...]] = ("_waiting", "_watermarks")
+    state: ClassVar[tuple[str, ...]] = ("_waiting", "_watermarks", "_ended")
 
     def __init__(self, *, schemas: tuple[Schema, ...], sources: tuple[str, ...]) -> None:
         nothing = np.empty(0, np.int64)
         self._waiting = [Rows(Batch.empty(schema), nothing, nothing) for schema in schemas]
         self._sources = sources
         self._watermarks = [NO_WATERMARK] * len(sources)
+        # A watermark at the end of int64 may come before the end: tuples may be as old.
+        self._ended = [False] * len(sources)
 
     def receive(self, message: Message, context: Context) -> None:
         """Take one source's tuples and send what has become ready."""
         share: SourceShare = message.payload
         stream = self._sources.index(message.sender)
         self._add(stream, share.data, context)
-        self._watermarks[stream] = share.watermark
-        past = min(self._watermarks)
+        self._watermarks[stream], self._ended[stream] = share.watermark, share.last
+        past, ended = min(self._watermarks), all(self._ended)
         ready = []
         for place, rows in enumerate(self._waiting):
-            count = len(rows) if past == END else int(np.searchsorted(rows.batch.ts, past))
+            count = len(rows) if ended else int(np.searchsorted(rows.batch.ts, past))
             ready.append(rows.slice(0, count))
             self._waiting[place] = rows.slice(count, len(rows))
         self._send(ready, past, context)

@@ -168,9 +168,7 @@ class Matches:
 
         Raise :exc:`ValueError` when the matches were only counted.
         """
-        if self.match_id is None:
-            raise ValueError("these matches were counted, not enumerated")
-        return np.repeat(self.probe_id, self.count), self.match_id
+        return np.repeat(self.probe_id, self.count), listed_ids(self)
 
 
 @storable
@@ -223,6 +221,16 @@ class ProbeResult:
             match_id=np.concatenate(listed) if listed else None,
             work=sum((part.work for part in parts), NO_WORK),
         )
+
+
+def listed_ids(found: Matches | ProbeResult) -> np.ndarray:
+    """Return the ids of matches; raise :exc:`ValueError` when they were only counted."""
+    if found.match_id is None:
+        raise ValueError(
+            "these matches were counted, not enumerated: with enumerate=True a structure lists "
+            "their ids, too"
+        )
+    return found.match_id
 
 
 class MatchBuffer(NamedTuple):

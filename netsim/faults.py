@@ -36,8 +36,8 @@ from netsim.network import NetworkError
 LinkKind = Literal["loss", "duplicate", "reorder", "delay", "partition", "bandwidth"]
 ActorKind = Literal["pause", "slow", "skew", "stall", "crash"]
 
-FOREVER_NS = 2**62
-"""Later than any run: the end of what has none."""
+FOREVER_NS = 2**63
+"""Later than any run, whose times are int64: the end of what has none."""
 
 _ROUNDING_NS = 1e-6
 """What sums of fractions of a nanosecond may be off by."""
@@ -321,9 +321,12 @@ class ActorFaults:
         return min(factor, _SLOWEST)
 
     def done_ns(self, started_ns: int, work_ns: int) -> int:
-        """Return when a service of *work_ns* is done, given its pauses and slow-downs."""
+        """Return when a service of *work_ns* is done, given its pauses and slow-downs.
+
+        It is `FOREVER_NS` or later where that is after the end of virtual time.
+        """
         now, left_ns = started_ns, float(work_ns)
-        while left_ns > _ROUNDING_NS:
+        while left_ns > _ROUNDING_NS and now < FOREVER_NS:
             paused_until = self.paused_until(now)
             if paused_until > now:
                 now = paused_until

@@ -127,10 +127,13 @@ class FaultyKernel(Kernel):
         seed: int,
         **kernel: Any,
     ) -> None:
+        self._reliable = transport == "reliable"
+        if not self._reliable:
+            # What fails goes on as failed from that moment; a later fetch would be too late.
+            kernel["only_emit"] = ()
         super().__init__(
             network=network, placement=placement, wiring=wiring, host=host, seed=seed, **kernel
         )
-        self._reliable = transport == "reliable"
         self._injected = Injected()
         self._counts: Counter[str] = self._injected.counts
         self._lost = self._doubled = 0

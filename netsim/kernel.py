@@ -45,6 +45,7 @@ from actors.protocol import (
 )
 from joins.work import NO_WORK
 from netsim.cost import CostProfile
+from netsim.faults import FOREVER_NS
 from netsim.network import NetworkError, link_between
 from netsim.outcome import Outcome
 from netsim.trace import Trace, pack_row, trace_names
@@ -198,7 +199,15 @@ class _Clock(simpy.Environment):
         self._events = cast(list[tuple[int, int, int, _Action[Any], Any]], self._queue)
 
     def at(self, at_ns: int, action: _Action[_AnyEvent], event: _AnyEvent) -> None:
-        """Schedule *action* on *event* at *at_ns*; at equal times the least priority is first."""
+        """Schedule *action* on *event* at *at_ns*; at equal times the least priority is first.
+
+        Raise :exc:`NetworkError` where that is after the end of virtual time.
+        """
+        if at_ns >= FOREVER_NS:
+            raise NetworkError(
+                "the run would go on past the 292 years of virtual time, an int64 of nanoseconds: "
+                "let links, work, timers or faults take less of it"
+            )
         # As `schedule` does, whose priorities are two, urgent and normal; any number serves.
         heappush(self._events, (at_ns, event.priority, next(self._eid), action, event))
 
@@ -354,6 +363,7 @@ class Kernel:
             },
             in_flight=self._messages - self._served,
             standstill=self._standstill(),
+            unserved=self._unserved_failures(),
             digest=self._trace.close(),
         )
 
@@ -368,6 +378,14 @@ class Kernel:
             return tuple(sender for sender, _ in nx.find_cycle(waits_for))
         except nx.NetworkXNoCycle:
             return ()
+
+    def _unserved_failures(self) -> tuple[str, ...]:
+        """Return what actors raised first on messages that are still in their inboxes."""
+        failures: list[str] = []
+        for node in self._nodes.values():
+            replies = (letter.reply or self._reply(letter.ticket) for letter in node.inbox)
+            failures += islice((str(reply.failure) for reply in replies if reply.failure), 1)
+        return tuple(failures)
 
     def _begin(self) -> None:
         for node in self._nodes.values():

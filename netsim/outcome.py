@@ -25,7 +25,8 @@ class Injected:
     overhead_bytes
         Bytes of acknowledgements and of frames that were sent again.
     failed
-        Actors that failed on input that was damaged on its way, and why; only without a transport.
+        Actors that failed, and why: without a transport, on input that was damaged on its way; with
+        the guarantee ``none``, for want of what a crash lost.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -48,6 +49,9 @@ class Recovered:
         Actors that crashed, and times that actors started again, alone or all together.
     snapshots, snapshot_bytes
         Complete ones, and the bytes of all of their states.
+    marker_lost
+        Whether a link lost a marker of the last one, which is never complete then: no other is
+        taken.
     """
 
     guarantee: str
@@ -55,6 +59,7 @@ class Recovered:
     restarts: int
     snapshots: int
     snapshot_bytes: int
+    marker_lost: bool = False
 
     @property
     def weakens(self) -> bool:
@@ -82,6 +87,9 @@ class Outcome:
     standstill
         Actors that each wait for room in the inbox of the next, and the last for the first: nothing
         could happen any more.
+    unserved
+        What each actor raised first, if anything, on messages that it received and never came to
+        serve, as in a standstill.
     lost, doubled
         Messages that a link or a crash lost for good, and those that arrived twice.
     injected
@@ -100,6 +108,7 @@ class Outcome:
     in_flight: int
     digest: str | None
     standstill: tuple[str, ...] = ()
+    unserved: tuple[str, ...] = ()
     lost: int = 0
     doubled: int = 0
     injected: Injected | None = None

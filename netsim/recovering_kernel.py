@@ -223,7 +223,12 @@ class RecoveringKernel(Kernel):
         self._results.commit(None, outcome.virtual_ns)
         names = ("crashes", "restarts", "snapshots", "snapshot_bytes")
         counts = {name: self._tally[name] for name in names}
-        recovered = Recovered(guarantee=self._guarantee, **counts)
+        recovered = Recovered(
+            guarantee=self._guarantee,
+            # Nothing else leaves a snapshot incomplete, but actors that wait for room for ever.
+            marker_lost=self._taking is not None and not outcome.standstill,
+            **counts,
+        )
         in_flight = outcome.in_flight - self._dropped
         return replace(outcome, in_flight=in_flight, lost=self._dropped, recovered=recovered)
 
@@ -309,14 +314,10 @@ class RecoveringKernel(Kernel):
             self._await_snapshot(now)
 
     def _fail(self, letter: Letter, failure: ActorError, now: int) -> None:
-        """End an actor that may have lost what it needs; raise the *failure* of any other.
-
-        One that has crashed and begun anew meanwhile goes on: the failure was of the one before.
-        """
+        """End an actor that may have lost what it needs; raise the *failure* of any other."""
         if self._guarantee != "none" or not self._tally["crashes"]:
             raise failure
-        if not self._interrupted(letter, now):
-            self._stop(letter.receiver, now, until_ns=FOREVER_NS)
+        self._stop(letter.receiver, now, until_ns=FOREVER_NS)
         self._lose_served(letter, now)
 
     def _extra_ns(self, letter: Letter, reply: Reply) -> int:
@@ -566,9 +567,12 @@ class RecoveringKernel(Kernel):
         letter.channel.due -= 1
 
     def _lose_timer(self, letter: Letter, now: int) -> None:
-        """Postpone a source's timer to its restart, or skip the tuples that it was sending."""
+        """Postpone a source's timer to its restart, or skip the tuples that it was sending.
+
+        A source that failed does not start again.
+        """
         node = letter.receiver
-        if not node.is_source:
+        if not node.is_source or self._parts[node.rank].down_until_ns == FOREVER_NS:
             return
         if letter in self._parts[node.rank].timers:  # has not fired
             letter.arrived_ns = self._parts[node.rank].down_until_ns
@@ -603,6 +607,17 @@ class RecoveringFaultyKernel(FaultyKernel, RecoveringKernel):
     def _next_crash(self, node: Node, now: int) -> tuple[int, int] | None:
         faults = self._of_actor.get(node.name)
         return faults.crash(now) if faults else None
+
+    def _fail(self, letter: Letter, failure: ActorError, now: int) -> None:
+        """Note an actor that fails and does not end the run.
+
+        One that has crashed and begun anew meanwhile goes on: the failure was of the one before.
+        """
+        if self._guarantee == "none" and self._interrupted(letter, now):
+            self._lose_served(letter, now)
+            return
+        super()._fail(letter, failure, now)
+        self._injected.failed[letter.receiver.name] = str(failure)
 
     def _is_bare(self, letter: Letter) -> bool:
         # A marker is no message: it has no room in an inbox, and nobody counts it.

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from actors.hosting.saved_run import SavedRun
-from actors.result_files import part_files
+from actors.result_files import PARTS, part_files
 from actors.whole_files import remove_unfinished, write_text, writing
 from joins.errors import OutputError
 from scenarios.plan import Plan
@@ -47,7 +47,7 @@ _MARKS = (RUN_RECORD, TRACE, "compare.json", "study.json", "advice.json", POINTS
 _REPLACED = (
     *_MARKS, "report.html", "compare.html", "study.html", "advice.html", "advice.toml",
     "results.parquet", "joined.parquet", "probes-*.parquet", "late.parquet", "collectors.parquet",
-    "replay", ".parts", "failure-*.txt",
+    "replay", PARTS, "failure-*.txt",
 )  # fmt: skip
 """What a run, a study, a comparison or an advice writes, so that none of it stays from before."""
 _OF_ONE_THAT_SAVES = (RESUME, SAVED)
@@ -89,6 +89,7 @@ def run_directory(
         except BaseException as error:
             with suppress(OSError):  # Ctrl-C may come just after one was made
                 remove_unfinished(directory)
+                remove(directory / PARTS)
             if resume_line:
                 error.add_note(f"go on with: {resume_line(directory)}")
             raise

@@ -3,7 +3,7 @@
 Run as a script, this file is the watcher of the process that runs it, and imports nothing of ours:
 whatever ends a process, even a signal that nothing can handle, the system closes its pipe to the
 watcher. What it started has no parent then, and is recognised by a variable of its environment,
-which processes inherit. A process that ends as it should sends its watcher a byte, and the watcher
+which processes inherit. A process that has ended them all sends its watcher a byte, and the watcher
 does nothing.
 """
 
@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import IO
 
 import psutil
 
@@ -36,9 +37,10 @@ def ending_with(stop: Callable[[], object], start: Callable[[], object]) -> Iter
     Ray, interrupted while it comes up, forgets some of its processes, and its agents go on for a
     minute without the others. Processes that somebody else starts here are left alone.
 
-    If this process is killed, they end as well, within seconds (`_end_all_marked`).
+    If this process is killed, or interrupted once more as it ends them, they end as well, within
+    seconds (`_end_all_marked`).
     """
-    with _watched() as mark:
+    with _watched() as (mark, watcher):
         before = psutil.Process().children()
         started: list[psutil.Process] = []
         try:
@@ -53,11 +55,16 @@ def ending_with(stop: Callable[[], object], start: Callable[[], object]) -> Iter
             with _adopting_orphans():
                 stop()
                 _end_all_but(others)
+            with suppress(BrokenPipeError):
+                watcher.write(b".")
 
 
 @contextmanager
-def _watched() -> Iterator[str]:
-    """Start a watcher that ends all processes with the yielded mark if this one is killed."""
+def _watched() -> Iterator[tuple[str, IO[bytes]]]:
+    """Start a watcher that ends all processes with a mark, unless it is sent a byte.
+
+    Yield the mark, and where the byte is to be written.
+    """
     mark = os.urandom(8).hex()
     # In a session of its own and not marked: it survives when the process group, or everything
     # with the mark, is ended.
@@ -68,14 +75,10 @@ def _watched() -> Iterator[str]:
         stderr=subprocess.DEVNULL,
         env={name: value for name, value in os.environ.items() if name != _MARK},
         start_new_session=True,
+        bufsize=0,
     ) as process:
-        try:
-            yield mark
-        finally:
-            assert process.stdin
-            with suppress(BrokenPipeError):
-                process.stdin.write(b".")
-                process.stdin.close()
+        assert process.stdin
+        yield mark, process.stdin
 
 
 @contextmanager

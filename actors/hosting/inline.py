@@ -172,6 +172,7 @@ class Cell(RecordingContext):
             self.actor.receive(Message(sender, port, payload), self)
             if not self._is_ours:
                 _check_sizes(reply.sends)
+                _check_work([reply.work, *(work for _, work in reply.steps)])
         except JoinsimError:  # about the data, say: no fault of the actor's
             raise
         except (Exception, SystemExit) as error:
@@ -207,6 +208,13 @@ def _check_sizes(sends: list[Sent]) -> None:
                 f"rows = {rows!r}, span = {span!r}; nbytes and rows are integers, 0 or more, and "
                 "a span is a tuple of two"
             )
+
+
+def _check_work(charged: list[Work]) -> None:
+    """Raise :exc:`ValueError` where an actor of one's own charged work that cannot be."""
+    for work in charged:
+        if not all(isinstance(counter, _INTEGERS) and counter >= 0 for counter in work):
+            raise ValueError(f"it charged {work}: the counters of Work are integers, 0 or more")
 
 
 def _is_int64(number: Any) -> bool:

@@ -172,9 +172,17 @@ class RayProcesses:
         self._head = ClusterHead(ray.get_runtime_context().gcs_address)
         if not ray.util.client.ray.is_connected():
             self._head.wait()  # without it Ray would end this process after a minute
-        self.namespace, self._processes = _idle.take(self._wanted) or _start(run, labels, cores)
+        idle = _idle.take(self._wanted)
+        self.namespace, self._processes = idle or _start(run, labels, cores)
         try:
-            self.mesh = self._join()
+            try:
+                self.mesh = self._join()
+            except ProcessLostError:
+                if not idle:
+                    raise
+                _end(self._processes)  # one was killed while they waited
+                self.namespace, self._processes = _start(run, labels, cores)
+                self.mesh = self._join()
         except BaseException:
             _end(self._processes)
             raise

@@ -248,6 +248,8 @@ def _recovery(verdict: Verdict, recovered: Recovered, *, claims_exact: bool) -> 
         f"{verdict.missing:,} missing, {verdict.duplicate:,} duplicate, "
         f"{verdict.spurious:,} spurious"
     )
+    if recovered.marker_lost:
+        detail += "; a marker was lost, and no snapshot came after that"
     if verdict.inconsistent:
         detail += f"; {verdict.inconsistent:,} tuples reported with other pairs than are listed"
     passed: bool | None = None

@@ -267,6 +267,7 @@ def check_conservation(outcome: Outcome, trace: ReadTrace) -> CheckResult:
     if outcome.standstill:
         circle = [*outcome.standstill, outcome.standstill[0]]
         detail += f"; {' waits for room at '.join(circle)}, for ever"
+    detail += "".join(f"; {failure}" for failure in outcome.unserved)
     whole = outcome.messages == known and not outcome.in_flight
     for channel in sorted({*outcome.due, *trace.received}):
         due, there = outcome.due.get(channel, 0), trace.received.get(channel, 0)

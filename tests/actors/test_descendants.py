@@ -23,7 +23,9 @@ def start():
     # A child that starts another and ends: nobody's parent knows of that one.
     code = "import subprocess, sys; print(subprocess.Popen(['sleep', '600']).pid, flush=True)"
     started.append(subprocess.Popen([sys.executable, "-c", code + "; input()"], stdin=-1))
-with ending_with(lambda: None, start):
+def stop():
+    {stop}
+with ending_with(stop, start):
     other = subprocess.Popen(["sleep", "600"], start_new_session=True)
     print(other.pid, flush=True)
     {rest}
@@ -31,9 +33,10 @@ other.kill()
 """
 
 
-def _started(rest: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+def _started(rest: str, stop: str = "pass") -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     run = subprocess.Popen(
-        [sys.executable, "-c", STARTS.format(rest=rest)],
+        [sys.executable, "-c", STARTS.format(rest=rest, stop=stop)],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -68,3 +71,17 @@ def test_a_process_that_ends_leaves_no_watcher() -> None:
     assert run.returncode == 0
     _, left = psutil.wait_procs(sleeping, timeout=5)
     assert not left
+
+
+def test_what_is_left_of_an_interrupted_end_is_gone_even_so() -> None:
+    """As where somebody presses Ctrl-C a second time, because the end takes its time."""
+    run, sleeping = _started("sys.stdin.read()", stop="raise KeyboardInterrupt")
+    assert run.stdin
+    run.stdin.close()
+    run.wait(20)
+    assert run.returncode != 0
+    _, left = psutil.wait_procs(sleeping, timeout=5)
+    # The other one is the script's own, which did not come to its end.
+    assert [os.getsid(process.pid) for process in left] == [process.pid for process in left]
+    assert len(left) == 1
+    left[0].kill()

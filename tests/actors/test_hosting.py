@@ -134,6 +134,16 @@ def test_processes_of_a_run_that_failed_serve_no_other(ray_running: None) -> Non
     assert pids[0] != pids[1]
 
 
+def test_a_process_that_was_killed_while_it_was_idle_is_replaced(ray_running: None) -> None:
+    with RayProcesses(labels(2), reuse=True) as processes:
+        pids = processes.everywhere(os.getpid)
+    killed = psutil.Process(pids[0])
+    killed.kill()
+    killed.wait(timeout=10)
+    with RayProcesses(labels(2), reuse=True) as processes:
+        assert not set(processes.everywhere(os.getpid)) & set(pids)
+
+
 def test_a_process_that_is_stopped_is_ended_soon(ray_running: None) -> None:
     """Another one has to wait for its core; Ray's own default is five seconds."""
     with RayProcesses(labels(1)) as processes:

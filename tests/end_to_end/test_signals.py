@@ -111,6 +111,7 @@ scenarios.plan.load_profile = load_profile
 def test_sigterm_stops_a_live_run(tmp_path: Path) -> None:
     arguments = on_ray(tmp_path, "--clock", "live")
     assert_stopped(signal.SIGTERM, arguments, running_live, tmp_path)
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [UNFINISHED]
 
 
 def test_a_run_stopped_while_ray_connects_ends_as_any_other(tmp_path: Path) -> None:

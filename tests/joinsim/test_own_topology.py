@@ -19,7 +19,7 @@ from actors.protocol import Actor, ActorError, Payload
 from actors.results import Answers, Output
 from actors.source import Source
 from joins.indexes.windows.window_tuples import WindowIndex
-from joins.work import Work
+from joins.work import Step, Work
 from joinsim.starter import my_join
 from topologies.parameters import describe
 from topologies.window_join import PeParameters, SplitJoin
@@ -372,8 +372,12 @@ AT_WORK = r"^joiner\.0 failed on a message from router .*: "
             f"{AT_WORK}TypeError: the work None of the step None: a Work is charged",
         ),
         (
-            _asking(lambda _, context: context.charge(Work(comparisons=-(10**9)))),
-            r"^joiner\.0 charged work of -\d+ ns in all",
+            _asking(lambda _, context: context.charge(Work(comparisons=10**6, inserts=-1))),
+            rf"{AT_WORK}.* inserts=-1, .* the counters of Work are integers, 0 or more",
+        ),
+        (
+            _asking(lambda _, context: context.charge(Work(1.5), Step("mine.probe", 1, 1))),
+            rf"{AT_WORK}.*\(comparisons=1\.5, .* the counters of Work are integers, 0 or more",
         ),
         (
             _asking(lambda _, context: context.charge(Work(comparisons=10**40))),

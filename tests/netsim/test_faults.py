@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netsim.faults import (
+    FOREVER_NS,
     ActorFault,
     ActorFaults,
     ActorKind,
@@ -114,6 +115,17 @@ def test_the_end_of_a_service_of_many_periods_is_found_at_once(random: bool) -> 
 def test_service_ends_however_many_faults_slow_it_down(number: int) -> None:
     slows = [ActorFault(kind="slow", factor=10)] * number
     assert actor(*slows).done_ns(5, 1_000) == 5 + 1_000 * 10**6
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ActorFault(kind="pause", to_ns=10**14 - 1, every_ns=10**14),
+        ActorFault(kind="slow", factor=1e6),
+    ],
+)
+def test_a_service_that_outlasts_virtual_time_never_ends(row: ActorFault) -> None:
+    assert actor(row).done_ns(5, 10**13) >= FOREVER_NS
 
 
 def test_faults_of_one_link_add_up_while_they_are_there() -> None:

@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.protocol import FEEDBACK, TIMER, Actor, ActorSpec, Context, Message
+from actors.protocol import FEEDBACK, START, TIMER, Actor, ActorSpec, Context, Message
+from joins.work import Work
 from netsim import faulty_kernel
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
+from netsim.faulty_kernel import Transport
 from netsim.kernel import Letter
 from netsim.network import full_mesh
 from tests.netsim.simulate import MESSAGE_NS, Simulated, TooLongError, link, simulate
@@ -331,11 +333,16 @@ class Orderly(Actor):
         context.emit(parcel.number)
 
 
-def test_without_a_transport_an_actor_that_fails_on_what_comes_is_named(path: Path) -> None:
+@pytest.mark.parametrize("only_emit", [(), ("b",)])
+def test_without_a_transport_an_actor_that_fails_on_what_comes_is_named(
+    path: Path, only_emit: tuple[str, ...]
+) -> None:
     specs = {"a": spec(Sender, count=50, gap_ns=10), "b": spec(Orderly)}
     wiring = {"a": {"out": ("b",)}, "b": {}}
     row = LinkFault(kind="loss", rate=0.1)
-    run = simulate(specs, wiring, path=path, faults=[row], transport="none")
+    run = simulate(
+        specs, wiring, path=path, faults=[row], transport="none", only_emit=only_emit
+    )  # fmt: skip
     assert run.emitted == list(range(len(run.emitted)))
     assert 0 < len(run.emitted) < 50
     assert run.outcome.injected is not None
@@ -464,3 +471,54 @@ def test_a_broken_transport_is_noticed_for_what_it_does(
     assert not findings()
     monkeypatch.setattr(faulty_kernel, end, broken)
     assert noticed in findings()
+
+
+class Breaking(Sender):
+    """Sends at once, sets two timers, and raises at the first of them."""
+
+    def receive(self, message: Message, context: Context) -> None:
+        if message.port != START:
+            raise ValueError("broken")
+        context.send("out", Parcel(0))
+        context.set_timer(8_000, "first")
+        context.set_timer(9_000, "second")
+
+
+def test_a_source_that_fails_after_a_crash_sends_no_more(path: Path) -> None:
+    """Its second timer is neither served nor waits until the end of virtual time."""
+    specs = {"a": spec(Breaking, count=1), "b": spec(Recorder)}
+    row = ActorFault(kind="crash", actor="b", from_ns=5_000, to_ns=6_000)
+    wiring = {"a": {"out": ("b",)}, "b": {}}
+    run = simulate(specs, wiring, path=path, faults=[row], guarantee="none")
+    assert len(run.emitted) == 1
+    assert run.outcome.virtual_ns < 10_000
+    assert run.outcome.injected is not None
+    assert "broken" in run.outcome.injected.failed["a"]
+
+
+class Forgetful(Actor):
+    """Emits what comes, and raises on parcel 1."""
+
+    state = ()
+
+    def receive(self, message: Message, context: Context) -> None:
+        context.charge(Work(comparisons=3_000))
+        if message.payload.number == 1:
+            raise ValueError("parcel 1")
+        context.emit(message.payload.number)
+
+
+@pytest.mark.parametrize("transport", ["reliable", "none"])
+def test_an_actor_that_crashed_as_it_failed_begins_anew_and_goes_on(
+    path: Path, transport: Transport
+) -> None:
+    specs = {"a": spec(Sender, count=6, gap_ns=4_000), "b": spec(Forgetful)}
+    # Parcel 1 comes and fails at once; until the crash nobody has seen it.
+    row = ActorFault(kind="crash", actor="b", from_ns=5_115, to_ns=6_000)
+    wiring = {"a": {"out": ("b",)}, "b": {}}
+    run = simulate(
+        specs, wiring, path=path, faults=[row], guarantee="none", transport=transport
+    )  # fmt: skip
+    assert run.emitted == [0, 2, 3, 4, 5]
+    assert run.outcome.injected is not None
+    assert not run.outcome.injected.failed

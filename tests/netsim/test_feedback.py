@@ -36,13 +36,22 @@ def wiring(port: str) -> Wiring:
     }
 
 
-def command(path: Path, port: str, inbox_messages: int) -> Simulated:
-    """Run a commander whose worker answers on *port*."""
+class Fussy(Worker):
+    """A worker that raises on parcel 1."""
+
+    def receive(self, message: Message, context: Context) -> None:
+        if message.payload.number == 1:
+            raise ValueError("not this one")
+        super().receive(message, context)
+
+
+def command(path: Path, port: str, inbox_messages: int, worker: type[Worker] = Worker) -> Simulated:
+    """Run a commander whose *worker* answers on *port*."""
     return simulate(
         {
             "sender": ActorSpec(actor=Sender, arguments={"count": ROUNDS}),
             "commander": ActorSpec(actor=Commander),
-            "slow": ActorSpec(actor=Worker, arguments={"comparisons": 9_000, "port": port}),
+            "slow": ActorSpec(actor=worker, arguments={"comparisons": 9_000, "port": port}),
         },
         wiring(port),
         path=path,
@@ -61,9 +70,9 @@ def test_every_command_is_answered_however_small_the_inboxes(
 
 
 def test_actors_that_wait_for_each_other_s_room_are_named(tmp_path: Path) -> None:
-    """What they have not received fails the run."""
+    """What they have not received fails the run, which says what one of them raised, too."""
     trace = tmp_path / "trace.parquet"
-    outcome = command(trace, "out", 2).outcome
+    outcome = command(trace, "out", 2, Fussy).outcome
     assert outcome.standstill == ("commander", "slow")
     assert outcome.in_flight > 0
     placement = {name: name for name in wiring("out")}
@@ -72,3 +81,5 @@ def test_actors_that_wait_for_each_other_s_room_are_named(tmp_path: Path) -> Non
     check = check_conservation(outcome, read)
     assert check.passed is False
     assert "commander waits for room at slow waits for room at commander" in check.detail
+    assert "; slow failed on a message from commander" in check.detail
+    assert "not this one" in check.detail

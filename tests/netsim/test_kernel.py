@@ -307,3 +307,10 @@ def test_an_actors_fault_names_the_actor_the_port_and_the_time(path: Path) -> No
         ActorError, match=r"w failed on a message from a on port 'out' at 0\.001 ms"
     ):
         simulate(specs, {"a": {"out": ("w",)}, "w": {}}, path=path)
+
+
+def test_a_run_past_the_end_of_virtual_time_is_refused(path: Path) -> None:
+    """Its times would not fit into the trace; the sender's timer is for the last moment."""
+    specs = {"a": spec(Sender, count=1, gap_ns=2**63 - 1), "b": spec(Recorder)}
+    with pytest.raises(NetworkError, match="past the 292 years of virtual time"):
+        simulate(specs, {"a": {"out": ("b",)}, "b": {}}, path=path)

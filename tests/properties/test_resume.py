@@ -22,7 +22,7 @@ from scenarios.run import simulate
 from scenarios.run_directory import read_results
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.fuzzing import EndlessRunError
-from scenarios.worlds.world import World
+from scenarios.worlds.world import World, WorldStream
 from tests.actors.meshes import use_threads
 from tests.properties.families import examples_of
 from topologies import TOPOLOGIES
@@ -137,6 +137,31 @@ def test_any_world_that_is_killed_goes_on_to_its_outcome(
             checked += 1
     assert checked >= worlds // 2
     assert answered > 0
+
+
+def test_a_run_whose_actors_fail_without_a_transport_goes_on_to_its_outcome(
+    death: Death, tmp_path: Path
+) -> None:
+    """What is sent to them then is no message that an actor answers."""
+    stream = WorldStream(list(range(60)), [1.0] * 60, [1] * 60)
+    world = World(
+        topology="split_join",
+        query="SELECT * FROM R, S WHERE R.x = S.x WINDOW AS (SLIDE INTERVAL '1' ON '5')",
+        streams=(stream, stream),
+        network={"transport": "none"},
+        feeding={"batch_rows": 2},
+        faults=[{"kind": "reorder", "rate": 0.3, "delay": 1_000_000, "receiver": "joiner.1"}],
+    )
+    whole, _ = ended(world, tmp_path / "whole", _NEVER)
+    assert whole.injected
+    assert list(whole.injected.failed) == ["joiner.1"]
+    death.at = max(death.messages)
+    with pytest.raises(KilledError):
+        ended(world, tmp_path / "killed", 10)
+    death.at = None
+    gone_on, answered = ended(world, tmp_path / "killed", 10)
+    assert answered > 0
+    assert gone_on == whole
 
 
 @pytest.mark.parametrize("topology", ["spo_join", "kp_oij", "handshake_join"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import joinsim as js
+from actors.protocol import ActorError
 from joins.indexes.immutable.po_join import PoJoinSegment
 from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.windows.nested_loop import NestedLoop
@@ -60,6 +61,20 @@ class BrokenJoin(MyJoin):
         return super().join(rows._replace(stop=rows.stop - 1), enumerate=enumerate)
 
 
+class CountingIndex(Mine):
+    """Counts matches alone."""
+
+    def probe(self, ranges: Any, *, enumerate: bool = False) -> Any:
+        return super().probe(ranges, enumerate=False)
+
+
+class CountingJoin(MyJoin):
+    """Counts matches alone."""
+
+    def join(self, rows: KernelRows, *, enumerate: bool = False) -> Any:
+        return super().join(rows, enumerate=False)
+
+
 class Unfinished(ImmutableSegment):
     """Has not all methods."""
 
@@ -107,6 +122,20 @@ def test_one_that_is_wrong_is_found(
     how: dict[str, Any], streams: dict[str, dict[str, np.ndarray]]
 ) -> None:
     assert js.run(QUERY, streams, **how).verdict.passed is False
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"topology": "ibwj", "index": CountingJoin},
+        {"topology": "low_latency_handshake_join", "index": CountingIndex},
+    ],
+)
+def test_one_that_only_counts_where_ids_are_asked_for_is_told_so(
+    how: dict[str, Any], streams: dict[str, dict[str, np.ndarray]]
+) -> None:
+    with pytest.raises(ActorError, match="counted, not enumerated: with enumerate=True"):
+        js.run(QUERY, streams, **how)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ their paper shows to be wrong claim nothing.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from joins.semijoins.value_sample import ValueSample
@@ -25,11 +27,15 @@ from tests.scenarios.verdict.test_mutants import INTERVAL, LATE, SELF, SMALL, TH
 def crashing(guarantee: str) -> Ordinary:
     """Return a run of which a PE crashes."""
     crash = {"kind": "crash", "actor": "joiner.1", "start": "1 ms", "end": "1200 us"}
+    return recovering([crash], guarantee, "reliable")
+
+
+def recovering(faults: list[dict[str, Any]], guarantee: str, transport: str) -> Ordinary:
     recovery = {"guarantee": guarantee, "interval": "500 us"}
     return Ordinary(
         "split_join",
         feeding=SMALL | {"rate_tps": 100_000},
-        parameters={"faults": [crash], "recovery": recovery},
+        parameters={"faults": faults, "recovery": recovery, "network": {"transport": transport}},
     )
 
 
@@ -146,3 +152,12 @@ def test_an_approximate_run_gives_all_that_it_keeps_and_no_more(
     verdict = APPROXIMATE.run().verdict
     assert verdict.off_sample > 0
     assert failed(verdict) == ["sample"]
+
+
+def test_the_loss_of_a_marker_that_ends_all_snapshots_is_said() -> None:
+    """Without a transport the next snapshot waits for it, and no other is taken."""
+    loss = {"kind": "loss", "rate": 0.05}
+    lossy = recovering([loss], "exactly_once", "none").run().verdict
+    assert "; a marker was lost, and no snapshot came after that" in detail(lossy, "recovery")
+    sound = recovering([loss], "exactly_once", "reliable").run().verdict
+    assert "marker" not in detail(sound, "recovery")
