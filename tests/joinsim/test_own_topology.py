@@ -298,6 +298,10 @@ class Unbuilt(Idle):
         raise OSError("no licence")
 
 
+def _work(comparisons: Any) -> Work:
+    return Work(comparisons)
+
+
 def _asking(ask: Callable[[Any, Any], Any]) -> type:
     """Return a joiner that does what *ask* says, with a payload and the context, in between."""
 
@@ -376,7 +380,7 @@ AT_WORK = r"^joiner\.0 failed on a message from router .*: "
             rf"{AT_WORK}.* inserts=-1, .* the counters of Work are integers, 0 or more",
         ),
         (
-            _asking(lambda _, context: context.charge(Work(1.5), Step("mine.probe", 1, 1))),
+            _asking(lambda _, context: context.charge(_work(1.5), Step("mine.probe", 1, 1))),
             rf"{AT_WORK}.*\(comparisons=1\.5, .* the counters of Work are integers, 0 or more",
         ),
         (
