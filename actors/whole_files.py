@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from joins.errors import OutputError
+from joins.errors import JoinsimError, OutputError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -59,6 +59,17 @@ def check_folder(path: Path) -> None:
     """Raise :exc:`OutputError` where the folder that *path* is to be in does not exist."""
     with writing(path):
         os.stat(f"{path.parent}/.")  # the dot is refused of a file
+
+
+def require_utf8(path: Path, error: type[JoinsimError] = OutputError) -> None:
+    """Raise *error* where a name on the way to *path* is not in UTF-8: Arrow opens no such file."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        raise error(
+            f"{path.absolute()}: a name in this path is not in UTF-8, which Parquet's libraries "
+            "need; rename it, or take another path"
+        ) from None
 
 
 @contextmanager

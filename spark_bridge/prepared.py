@@ -46,7 +46,7 @@ from pydantic_core import ErrorDetails
 
 from actors.feed import ARRIVAL, PLACE, StreamFile
 from actors.result_files import part_files
-from actors.whole_files import force_to_disk, write_text, writing
+from actors.whole_files import force_to_disk, require_utf8, write_text, writing
 from joins.batch import Schema
 from joins.codes import GREATEST, LEAST
 from joins.errors import DataError
@@ -255,6 +255,7 @@ def load_stream(folder: str | Path) -> PreparedStream:
     that are not as ``stream.json`` says.
     """
     folder = Path(folder)
+    require_utf8(folder, DataError)
     try:
         summary = _Summary.model_validate_json((folder / SUMMARY).read_bytes())
     except OSError as error:

@@ -112,6 +112,7 @@ def main(began_s: float | None = None) -> None:
     with _guarded():
         try:
             CLOCK.set(WallClock(began_s))
+            _check_letters(sys.argv[1:])
             app()
         except Finished as finished:
             code = finished.code
@@ -158,6 +159,22 @@ def _guarded() -> Iterator[None]:
         else:
             _complain(f"{type(error).__name__}: {error}\n{_save_traceback()}", error)
     sys.exit(EXIT_STOPPED)
+
+
+def _check_letters(arguments: Iterable[str]) -> None:
+    """Raise :exc:`JoinsimError` for an argument that is not in UTF-8, as what is written must be.
+
+    Python has its other bytes as letters that cannot be encoded.
+    """
+    from joins.errors import JoinsimError
+
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise JoinsimError(
+                f"{argument}: it is not in UTF-8, in which all names and texts must be"
+            ) from None
 
 
 def _is_reader_gone() -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
-from actors.whole_files import output_error
+from actors.whole_files import output_error, require_utf8
 from joins.errors import DataError
 from spark_bridge.engines import no_room
 from spark_bridge.pipeline.source import RawFile, RawSource, Task, inspect_files
@@ -85,6 +85,7 @@ def prepare(
     if isinstance(sources, RawSource):
         sources = [sources]
     out = Path(out)
+    require_utf8(out)
     names = [source.name.lower() for source in sources]
     for source in sources:
         if names.count(source.name.lower()) > 1:

@@ -129,6 +129,10 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (*RUN, "--backend", "ray", "--address", "a..b:6379"),
         ("address a..b:6379", "nothing answers"),
     ),
+    "figure of other letters": (
+        (*RUN, "--figure", os.fsdecode(b"r\xff.svg")),
+        (".svg", "not in UTF-8"),
+    ),
     "run file not there": (("run", "none.toml"), ("no file none.toml",)),
     "wrong key in a run file": (("run", "key.toml"), ("key.toml", "querry", "mean 'query'?")),
     "wrong key in a section": (
