@@ -61,6 +61,15 @@ def check_folder(path: Path) -> None:
         os.stat(f"{path.parent}/.")  # the dot is refused of a file
 
 
+def check_can_be_made(folder: Path) -> None:
+    """Raise :exc:`OutputError` where *folder*, which need not be there, could not be made."""
+    with writing(folder):
+        there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+        os.stat(f"{there}/.")  # the dot is refused of a file
+        if not os.access(there, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
 def require_utf8(path: Path, error: type[JoinsimError] = OutputError) -> None:
     """Raise *error* where a name on the way to *path* is not in UTF-8: Arrow opens no such file."""
     try:
