@@ -209,6 +209,8 @@ def _complain(message: str, error: BaseException) -> None:
     """Print a *message* on stderr, and the notes on the *error* that it is of, or came from."""
     from rich.console import Console
 
+    from joins.errors import show_controls
+
     lines = [message]
     noted: BaseException | None = error
     while noted is not None:  # the parser puts an error of its own in place of Ctrl-C's
@@ -219,7 +221,10 @@ def _complain(message: str, error: BaseException) -> None:
     # Where stderr cannot be written, which ends rich with an exit code of its own, ours says it.
     with suppress(OSError, SystemExit):
         console.print(
-            "joinsim: " + "\n".join(lines), style="bold red", markup=False, highlight=False
+            show_controls("joinsim: " + "\n".join(lines)),
+            style="bold red",
+            markup=False,
+            highlight=False,
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import joinsim as js
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, Said, write_csv, write_prepared
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -196,6 +197,23 @@ def test_a_syntax_error_shows_the_line_and_points_at_the_character(
     assert text in shown
     assert shown[pointer.index("^")] == "W"
     assert pointer.index("^") - shown.index(text) == 19
+
+
+def test_control_characters_of_a_name_are_shown_and_not_obeyed(
+    joinsim: Command, tmp_path: Path
+) -> None:
+    name = "a\x1b[31m\x07\x7f"
+    table = {"ts": list(range(30)), name: [number % 3 for number in range(30)]}
+    field = f'"{name}"'
+    query = f"SELECT * FROM R, S WHERE R.{field} = S.{field} WINDOW AS {WINDOW}"
+    js.run(query, {"R": table, "S": table}, out=tmp_path / "run")
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "a␛[31m␇␡" in page
+    assert not {"\x1b", "\x07", "\x7f"} & set(page)
+    write_prepared(tmp_path / "s", {"a": np.arange(9), "b\x1b": np.arange(9)}, ts=np.arange(9))
+    said = joinsim("run", "--query", QUERY, "--data", tmp_path / "s")
+    refused(said, "b␛")
+    assert "\x1b" not in said.err
 
 
 def test_a_column_that_raw_data_lack_is_named_with_the_columns_there_are(
