@@ -72,9 +72,14 @@ def _processes(value: Any) -> Any:
 Processes = Annotated[Count | Literal["each"], BeforeValidator(_processes)]
 
 
-def name_topology(topology: Any) -> str:
-    """Return the name of a topology; refuse a class that only the caller knows."""
-    return topology if isinstance(topology, str) else registered_names(topology)[0]
+def name_topology(topology: Any) -> Any:
+    """Return the name of a topology; refuse a class that only the caller knows.
+
+    A list, which is neither, is returned as it is.
+    """
+    if isinstance(topology, str | list | tuple):
+        return topology
+    return registered_names(topology)[0]
 
 
 def plain_value(value: Any) -> Any:
