@@ -45,6 +45,7 @@ def _set(setting: str) -> tuple[str, ...]:
 MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "unknown topology": ((*RUN, "--topology", "spojoin"), ("'spojoin'", "mean 'spo_join'?")),
     "unknown scenario": (("run", "spo-q33"), ("'spo-q33'", "mean 'spo-q3'?", "spo-q1")),
+    "scenario without a name": (("run", ""), ("no scenario is called ''", "spo-q1")),
     "unknown parameter": (_set("po_join_pe=3"), ("po_join_pe:", "mean 'po_join_pes'?")),
     "unknown key": (_set("network.latncy=3 ms"), ("network.latncy", "mean 'latency'?")),
     "unknown section": (_set("netwrk.latency=3 ms"), ("netwrk", "mean 'network'?")),
