@@ -138,12 +138,26 @@ class PreparedStream:
         return [name for name in names if name not in (ARRIVAL, PLACE)]
 
     def values(self, column: str) -> pa.ChunkedArray:
-        """Return a column, in the order of the tuples; texts as texts, not as codes."""
-        values = pq.read_table(part_files(self.path), columns=[column])[column]
-        if column not in self.codes:
-            return values
-        texts = pq.read_table(self.path.with_name(codes_file(column))).sort_by("code")["value"]
-        return texts.take(values)
+        """Return a column, in the order of the tuples; texts as texts, not as codes.
+
+        Raise :exc:`DataError` where the column is damaged.
+        """
+        try:
+            values = pq.read_table(part_files(self.path), columns=[column])[column]
+            if column in self.codes:
+                texts = pq.read_table(self.path.with_name(codes_file(column))).sort_by("code")
+                values = texts["value"].take(values)
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise DataError(
+                f"{self.path}: column {column!r} is damaged: {reason}; prepare the stream again"
+            ) from None
+        if len(values) != self.rows:
+            raise DataError(
+                f"{self.path}: column {column!r} has {len(values)} values, and the stream "
+                f"{self.rows} tuples; prepare the stream again"
+            )
+        return values
 
 
 def codes_file(name: str) -> str:
