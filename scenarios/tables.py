@@ -145,14 +145,14 @@ def _from_library(value: Any, name: str) -> pa.Table:
         raise DataError(f"stream {name!r}: {_BEYOND_INT64}") from None
     except Exception as error:
         unsupported = "unsupported format string" in str(error)  # Polars' 128 bits, for one
-        columns = getattr(value, "columns", None)
-        if "non-struct type" in str(error) or (unsupported and columns is None):
+        is_column = not hasattr(value, "columns")
+        if "non-struct type" in str(error) or (unsupported and is_column):
             raise DataError(
                 f"stream {name!r} is of type {type(value).__name__}, one column: pass a table, or "
                 "a mapping of its name to it"
             ) from None
         if unsupported:
-            column = next(one for one in columns if _is_unsupported(value[[one]]))
+            column = next(one for one in value.columns if _is_unsupported(value[[one]]))
             raise DataError(
                 f"stream {name!r}: column {column!r} is of type {value[column].dtype}, which Arrow "
                 "does not have; cast it to another"
