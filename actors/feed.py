@@ -224,8 +224,10 @@ StreamData = StreamFile | StreamTable
 """A prepared stream, wherever it lies."""
 
 
-def only_times_of_others(files: Sequence[StreamData], stream: int) -> tuple[StreamData, ...]:
-    """Return *files* such that only the event times are read of all streams but *stream*.
+def only_times_of_others(
+    files: Sequence[StreamData], stream: int | None = None
+) -> tuple[StreamData, ...]:
+    """Return *files* such that only the event times are read of all streams but *stream*, if any.
 
     The arrival numbers of that one depend on them.
     """

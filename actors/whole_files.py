@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from joins.errors import OutputError
+from joins.errors import JoinsimError, OutputError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -59,6 +59,26 @@ def check_folder(path: Path) -> None:
     """Raise :exc:`OutputError` where the folder that *path* is to be in does not exist."""
     with writing(path):
         os.stat(f"{path.parent}/.")  # the dot is refused of a file
+
+
+def check_can_be_made(folder: Path) -> None:
+    """Raise :exc:`OutputError` where *folder*, which need not be there, could not be made."""
+    with writing(folder):
+        there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+        os.stat(f"{there}/.")  # the dot is refused of a file
+        if not os.access(there, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def require_utf8(path: Path, error: type[JoinsimError] = OutputError) -> None:
+    """Raise *error* where a name on the way to *path* is not in UTF-8: Arrow opens no such file."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        raise error(
+            f"{path.absolute()}: a name in this path is not in UTF-8, which Parquet's libraries "
+            "need; rename it, or take another path"
+        ) from None
 
 
 @contextmanager

@@ -11,6 +11,7 @@ buffer.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -59,8 +60,17 @@ class MergeThreshold:
     def stretch(self, ts: np.ndarray) -> np.ndarray:
         """Return the number (int64) of the stretch of time that each of *ts* (ns) falls into."""
         slide, within = np.divmod(ts, self.length)
-        stretch: np.ndarray = slide * self.parts + within * self.parts // self.length
+        stretch: np.ndarray = slide * len(self._ends) + self._ends.searchsorted(within, "right")
         return stretch
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """Where the stretches within *length* end, ns: more parts than nanoseconds have one each.
+
+        Python's integers, because a long *length* times *parts* does not fit 64 bits.
+        """
+        ends = {-(-part * self.length // self.parts) for part in range(1, self.parts + 1)}
+        return np.array(sorted(ends))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The base of every error that the user can fix, those of data and of output, and hints in them."""
+"""The base of every error that the user can fix, those of data and of output, and what they say."""
 
 from __future__ import annotations
 
@@ -48,6 +48,20 @@ class OutputError(JoinsimError):
     ...     print(str(error).partition(":")[0])
     cannot write to /dev/null/drawing.svg
     """
+
+
+_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | {127: 0x2421}
+
+
+def show_controls(text: str) -> str:
+    r"""Return *text* with control characters, which a name may have, as the pictures of them.
+
+    A terminal would obey them, and a page must not have them. Line breaks and tabs stay.
+
+    >>> show_controls("a\x1bb")
+    'a␛b'
+    """
+    return text.translate(_PICTURES)
 
 
 def suggest(name: str, known: Iterable[str], opening: str = "there are") -> str:

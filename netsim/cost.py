@@ -25,11 +25,12 @@ All is integer arithmetic: the order of events follows from it, on every machine
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
+from types import UnionType
 from typing import Any, ClassVar, NamedTuple, Self
 
 from joins.work import BYTES_COPIED, ELAPSED_NS, INSERTS, MATCHES, NO_WORK, Step, Work
@@ -469,9 +470,19 @@ def _version(path: Path) -> _Version:
 
 def _versions(path: Path) -> list[_Version]:
     """Return the version of a profile, and those of the profiles that it has prices from."""
-    version = _version(path)
-    like = _structures_of(_parse(version)).get(LIKE)
-    return [version, *(_versions(profile_path(like)) if like else ())]
+    versions = [_version(path)]
+    while like := _structures_of(_parse(versions[-1])).get(LIKE):
+        try:
+            other = _version(profile_path(like))
+        except ValueError as error:
+            raise ValueError(f"{versions[-1].path}: {STRUCTURES}: {error}") from None
+        if other in versions:
+            raise ValueError(
+                f"{versions[-1].path}: {STRUCTURES} are like those of {like}, which has them from "
+                "this profile: one of them must have its own"
+            )
+        versions.append(other)
+    return versions
 
 
 def _structures_of(written: Mapping[str, Any]) -> dict[str, Any]:
@@ -481,10 +492,39 @@ def _structures_of(written: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _parse(version: _Version) -> Mapping[str, Any]:
+    path = version.path
     try:
-        return tomllib.loads(version.path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{version.path}: {error}") from None
+        written = tomllib.loads(path.read_bytes().decode())
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: it is not in UTF-8") from None
+    except (tomllib.TOMLDecodeError, OSError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    for name, value, kind, words in _kinds(written):
+        if not isinstance(value, kind):
+            raise ValueError(f"{path}: {name} is {value!r}: it must be {words}")
+    return written
+
+
+def _kinds(written: Mapping[str, Any]) -> Iterator[tuple[str, object, type | UnionType, str]]:
+    """Yield names and values in a profile, of which kind each must be, and that in words.
+
+    What a table has comes after the table itself.
+    """
+    yield "name", written.get("name", ""), str, "text"
+    for key in (TRANSPORT, MACHINE, MEMORY):
+        yield key, written.get(key, {}), dict, "a table"
+    structures, operators = written.get(STRUCTURES, {}), written.get(OPERATORS, {})
+    yield STRUCTURES, structures, dict | str, "a table, or the name of a profile"
+    for name, cost in _structures_of(written).items():
+        if name == LIKE:
+            yield f"{STRUCTURES}.{name}", cost, str, "the name of a profile"
+        elif name != CALL:
+            yield f"{STRUCTURES}.{name}", cost, dict | str, "a table, or the name of one"
+    yield OPERATORS, operators, dict, "a table"
+    for topology, costs in operators.items():
+        yield f"{OPERATORS}.{topology}", costs, dict, "a table"
+        for role, cost in costs.items():
+            yield f"{OPERATORS}.{topology}.{role}", cost, dict, "a table"
 
 
 @cache

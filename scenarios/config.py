@@ -36,7 +36,7 @@ from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee
 from scenarios.faults_config import AnyFault
 from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import TIME, SyntheticStream
-from topologies import registered_names
+from topologies import Topology, registered_names
 from topologies.actor_graph import ActorGraph
 from topologies.own_class import import_path
 from topologies.quantities import NUMBER, BitsPerSecond, Bound, Duration, Patience, TimeFromZero
@@ -72,9 +72,14 @@ def _processes(value: Any) -> Any:
 Processes = Annotated[Count | Literal["each"], BeforeValidator(_processes)]
 
 
-def name_topology(topology: Any) -> str:
-    """Return the name of a topology; refuse a class that only the caller knows."""
-    return topology if isinstance(topology, str) else registered_names(topology)[0]
+def name_topology(topology: Any) -> Any:
+    """Return the name of a topology; refuse a class that only the caller knows.
+
+    What is neither is returned as it is.
+    """
+    if isinstance(topology, type | Topology):
+        return registered_names(topology)[0]
+    return topology
 
 
 def plain_value(value: Any) -> Any:

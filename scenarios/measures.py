@@ -60,7 +60,7 @@ import pyarrow.parquet as pq
 from actors.result_files import summary_path
 from actors.source import NS_PER_S
 from netsim.network import link_between
-from scenarios.report.run_analysis import split_by_stream, sum_by_name
+from scenarios.report.run_analysis import arrival_numbers, sum_by_name
 from scenarios.report.run_summary import summary
 from scenarios.run import FinishedRun
 from scenarios.run_directory import TRACE
@@ -73,7 +73,7 @@ ENDS = ("source", "sink")
 """Roles that feed a system and take its results: no part of it."""
 
 _PERCENTILES = {f"p{p}": p for p in (1, 5, *range(10, 91, 10), 25, 75, 95, 99)} | {"max": 100}
-_EVER = np.array([0, np.iinfo(np.int64).max])  # from the first time, or id, on, to the last
+_EVER = np.array([0, np.iinfo(np.int64).max])  # from the first time on, to the last
 _RESULT_COLUMNS = ["probe_id", "sender", "count", "latency_ns"]
 _COLUMNS = [
     "sender", "receiver", "rows", "first", "last", "sent_ns", "arrived_ns", "started_ns", "done_ns"
@@ -193,14 +193,17 @@ def _result_latencies(
 
     *actors* are in the order of rank.
     """
-    config, files = finished.plan.config, finished.plan.files
-    ends = [_EVER] * len(files)
-    if config.measured:
-        ends = split_by_stream(files, np.array(config.measured))
-    found = []
-    for stream, (first, stop) in enumerate(ends):
-        rows = pq.read_table(summary_path(finished.directory, stream), columns=_RESULT_COLUMNS)
-        found.append(rows.filter((pc.field("probe_id") >= first) & (pc.field("probe_id") < stop)))
+    plan = finished.plan
+    found = [
+        pq.read_table(summary_path(finished.directory, stream), columns=_RESULT_COLUMNS)
+        for stream in range(len(plan.files))
+    ]
+    if plan.config.measured:
+        first, stop = plan.config.measured
+        for stream, number in enumerate(arrival_numbers(plan.files, plan.feeding.disorder)):
+            measured = np.flatnonzero((number >= first) & (number < stop))
+            mine = np.isin(found[stream]["probe_id"].to_numpy(), measured)
+            found[stream] = found[stream].filter(pa.array(mine))
     results = pa.concat_tables(found)
     sender, count, latency_ns = (results[name].to_numpy() for name in _RESULT_COLUMNS[1:])
     rank = {name: place for place, name in enumerate(actors)}

@@ -24,7 +24,7 @@ from joins.queries.parser import on_one_line, parse_query
 from joins.queries.query import JoinQuery
 from joins.queries.selection import select
 from joins.queries.windows import ExtentError, read_extent
-from netsim.cost import CostProfile, load_profile
+from netsim.cost import CostProfile, load_profile, operator_profiles
 from netsim.faults import Faults
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.faults_config import check_names, fault_rows
@@ -228,7 +228,7 @@ def make_plan(
     # Before the data, because preparing them can take minutes.
     job = replace(topology.sketch(query), feeding=_feeding(config), sink=config.sink)
     sketch = topology.build(job, parameters)
-    read_profile(config.profile, "profile")
+    read_profile(config.profile, "profile", topology.name)
     network = build_network(config.network, sketch.placement.values())
     check_links(network, sketch)
     _check_faults(config, sketch)
@@ -340,9 +340,13 @@ def _check_address(config: RunConfig, address: str | None) -> None:
         ) from None
 
 
-def read_profile(name: str | Path, key: str) -> CostProfile:
-    """Return what work costs; raise :exc:`ConfigError` where what *key* names is no profile."""
+def read_profile(name: str | Path, key: str, topology: str = "") -> CostProfile:
+    """Return what work costs; raise :exc:`ConfigError` where what *key* names is no profile.
+
+    What it has of the operators of a *topology* must be right, too.
+    """
     try:
+        operator_profiles(name, topology)
         return load_profile(name)
     except ValueError as error:
         raise ConfigError(f"{key}: {error}") from None

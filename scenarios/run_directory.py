@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from actors.hosting.saved_run import SavedRun
 from actors.result_files import PARTS, part_files
-from actors.whole_files import remove_unfinished, write_text, writing
+from actors.whole_files import remove_unfinished, require_utf8, write_text, writing
 from joins.errors import OutputError
 from scenarios.plan import Plan
 from scenarios.scenario_files import ConfigError
@@ -158,6 +158,7 @@ def read_json(path: Path) -> Any:
 @contextmanager
 def _marked_unfinished(directory: Path, resume_line: str | None = None) -> Iterator[None]:
     """Make and lock *directory*, which says that it is unfinished until the block ends well."""
+    require_utf8(directory)
     with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
         mark = _lock(directory)

@@ -285,8 +285,10 @@ def _keys(model: type, path: tuple[int | str, ...]) -> list[str]:
             continue
         if len(models) > 1:  # a section of several kinds: its own is the next part of the path
             models = [one for one in models if part in _kinds(one)] or models[:1]
-        else:
-            models = _models_in(get_type_hints(models[0])[part])
+        elif part in (hints := get_type_hints(models[0])):  # else a name in a mapping of sections
+            models = _models_in(hints[part])
+        if not models:
+            return []
     found = models[0]
     if is_dataclass(found):
         return [field.name for field in fields(found)]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from actors.whole_files import require_utf8
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.selection import Selected, select
 from scenarios.config import RunConfig, StreamConfig
@@ -32,8 +33,13 @@ def data_folders() -> list[Path]:
 
 
 def prepared_folder() -> Path:
-    """Return where prepared streams are kept: on a cluster, a folder that every node reaches."""
-    return Path(os.environ.get(PREPARED_VARIABLE, "prepared"))
+    """Return where prepared streams are kept: on a cluster, a folder that every node reaches.
+
+    Raise :exc:`OutputError` where its name is not in UTF-8.
+    """
+    folder = Path(os.environ.get(PREPARED_VARIABLE, "prepared"))
+    require_utf8(folder)
+    return folder
 
 
 def look_for(name: str | Path) -> Path | None:

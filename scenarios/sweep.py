@@ -230,18 +230,16 @@ def sweep_study(
         base = change(base, {"topology": name, "parameters": base.parameters})
     if search and {"rate_tps", "feeding.rate_tps"}.intersection(keys):
         raise ConfigError("find sustainable searches for the rate: leave it out of over")
-    # A topology is a line of its own: it may call by another name what runs along x.
-    ordered = sorted(ranges, key=lambda one: one.key == "topology") if len(ranges) == 2 else ranges
+    ordered = _ordered(ranges)
     across = ordered[0] if ordered else None
     lines = ordered[1] if len(ordered) > 1 else None
+    more = [one.key for one in ordered[2:]]
     known = SEARCHED if search else MEASURES
     names = {name: known.get(name, name) for name in measures} or known
     panels = [
         {
-            "name": ", ".join(
-                f"{key} {value}" for key, value in zip(keys[2:], values, strict=True)
-            ),
-            "set": _joined(base, dict(zip(keys[2:], values, strict=True))),
+            "name": ", ".join(f"{key} {value}" for key, value in zip(more, values, strict=True)),
+            "set": _joined(base, zip(more, values, strict=True)),
             "measure": measure,
             "label": label,
         }
@@ -259,6 +257,18 @@ def sweep_study(
     over = f" over {' and '.join(keys)}" if keys else ""
     titled = change(base, {"title": f"{base.name}{over}", "figure": None})
     return build_study(titled, StudySection.model_validate(written), scale)
+
+
+def _ordered(ranges: Sequence[Range]) -> Sequence[Range]:
+    """Return *ranges* in the order of x, lines and panels.
+
+    Topologies have different names for a number of PEs, and only a line may have a name of its own
+    for what runs along x: there a number of PEs is along x, and each topology is a line.
+    """
+    by_key = {one.key: one for one in ranges}
+    if {"pes", "topology"} <= by_key.keys():
+        return [by_key.pop("pes"), by_key.pop("topology"), *by_key.values()]
+    return sorted(ranges, key=lambda one: one.key == "topology") if len(ranges) == 2 else ranges
 
 
 def _check_survey(
@@ -289,10 +299,10 @@ def check_search(find: str | None) -> bool:
     return find is not None
 
 
-def _joined(config: RunConfig, values: Mapping[str, Any]) -> dict[str, Any]:
+def _joined(config: RunConfig, values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return what *values* of ranges, each with its key, set one after the other."""
     settings: dict[str, Any] = {}
-    for key, value in values.items():
-        # After a topology's, its own names: panels may set both.
+    for key, value in values:
         settings |= settings_of(change(config, settings), key, value)
     return settings
 

@@ -144,9 +144,31 @@ def _from_library(value: Any, name: str) -> pa.Table:
     except OverflowError:
         raise DataError(f"stream {name!r}: {_BEYOND_INT64}") from None
     except Exception as error:
+        unsupported = "unsupported format string" in str(error)  # Polars' 128 bits, for one
+        is_column = not hasattr(value, "columns")
+        if "non-struct type" in str(error) or (unsupported and is_column):
+            raise DataError(
+                f"stream {name!r} is of type {type(value).__name__}, one column: pass a table, or "
+                "a mapping of its name to it"
+            ) from None
+        if unsupported:
+            column = next(one for one in value.columns if _is_unsupported(value[[one]]))
+            raise DataError(
+                f"stream {name!r}: column {column!r} is of type {value[column].dtype}, which Arrow "
+                "does not have; cast it to another"
+            ) from None
         # Of two messages, as pandas' tables have, the later says where the fault is.
         messages = reversed([message for message in error.args if isinstance(message, str)])
         raise DataError(f"stream {name!r}: {': '.join(messages) or error}") from None
+
+
+def _is_unsupported(table: Any) -> bool:
+    """Return whether Arrow does not have the types of another library's *table*."""
+    try:
+        pa.table(table)
+    except pa.ArrowException:
+        return True
+    return False
 
 
 def with_texts(stream: PreparedStream) -> pa.Table:

@@ -1,9 +1,14 @@
-"""What all engines have in common: how they fail, and the totals that must be equal."""
+"""What all engines have in common: names they read, how they fail, totals that must be equal."""
 
 from __future__ import annotations
 
 import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -49,6 +54,21 @@ def one_line(error: BaseException) -> str:
     if start > 0 and line[start + 1 : start + 2].isupper():
         line = line[start:]
     return line.partition(" SQLSTATE:")[0]
+
+
+@contextmanager
+def plain_name(folder: Path) -> Iterator[Path]:
+    """Yield *folder*, which exists, by a name in which engines see no patterns and no accents.
+
+    DuckDB, Polars and Spark take ``a[1]`` for a pattern, and read ``a1`` where there is one.
+    """
+    if re.fullmatch(r"[A-Za-z0-9_./-]+", str(folder.resolve())):
+        yield folder.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="joinsim-") as elsewhere:
+        link = Path(elsewhere) / "folder"
+        link.symlink_to(folder.resolve())
+        yield link
 
 
 def no_room(error: BaseException) -> OSError | None:

@@ -46,7 +46,7 @@ from pydantic_core import ErrorDetails
 
 from actors.feed import ARRIVAL, PLACE, StreamFile
 from actors.result_files import part_files
-from actors.whole_files import force_to_disk, write_text, writing
+from actors.whole_files import force_to_disk, require_utf8, write_text, writing
 from joins.batch import Schema
 from joins.codes import GREATEST, LEAST
 from joins.errors import DataError
@@ -138,12 +138,26 @@ class PreparedStream:
         return [name for name in names if name not in (ARRIVAL, PLACE)]
 
     def values(self, column: str) -> pa.ChunkedArray:
-        """Return a column, in the order of the tuples; texts as texts, not as codes."""
-        values = pq.read_table(part_files(self.path), columns=[column])[column]
-        if column not in self.codes:
-            return values
-        texts = pq.read_table(self.path.with_name(codes_file(column))).sort_by("code")["value"]
-        return texts.take(values)
+        """Return a column, in the order of the tuples; texts as texts, not as codes.
+
+        Raise :exc:`DataError` where the column is damaged.
+        """
+        try:
+            values = pq.read_table(part_files(self.path), columns=[column])[column]
+            if column in self.codes:
+                texts = pq.read_table(self.path.with_name(codes_file(column))).sort_by("code")
+                values = texts["value"].take(values)
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise DataError(
+                f"{self.path}: column {column!r} is damaged: {reason}; prepare the stream again"
+            ) from None
+        if len(values) != self.rows:
+            raise DataError(
+                f"{self.path}: column {column!r} has {len(values)} values, and the stream "
+                f"{self.rows} tuples; prepare the stream again"
+            )
+        return values
 
 
 def codes_file(name: str) -> str:
@@ -255,6 +269,7 @@ def load_stream(folder: str | Path) -> PreparedStream:
     that are not as ``stream.json`` says.
     """
     folder = Path(folder)
+    require_utf8(folder, DataError)
     try:
         summary = _Summary.model_validate_json((folder / SUMMARY).read_bytes())
     except OSError as error:

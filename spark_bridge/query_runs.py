@@ -173,8 +173,10 @@ def run_stream(
         for progress in query.recentProgress
     )
     beside = query_session(session)  # whose plans are compiled, even where the query's are not
+    with spark_errors_translated():
+        totals = total(beside.read.schema(columns).parquet(os.fspath(results)))
     return EngineRun(
-        totals=total(beside.read.schema(columns).parquet(os.fspath(results))),
+        totals=totals,
         wall_seconds=seconds,
         shuffled_bytes=_shuffled_bytes(session) - shuffled,
         triggers=triggers,

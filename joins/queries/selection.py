@@ -6,6 +6,7 @@ the newer's. ``*`` stands for all columns of all streams.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -88,7 +89,7 @@ def _all(query: JoinQuery, columns: Sequence[Sequence[str]]) -> Iterator[Selecte
 
 def _one(query: JoinQuery, columns: Sequence[Sequence[str]], item: str) -> Selected:
     name, dot, spelt = item.partition(".")  # a column's name in quotes may have dots, too
-    if not dot or item.startswith('"'):
+    if not dot or re.fullmatch('"[^"]+"', item):
         name, dot, spelt = "", "", item
     spelt = spelt.strip('"')
     if dot and name not in query.streams:
@@ -109,7 +110,7 @@ def _one(query: JoinQuery, columns: Sequence[Sequence[str]], item: str) -> Selec
             column = _find(columns[place], spelt[:-1])
             if column is not None:
                 return Selected(name=item, stream=place, column=column, earlier=spelt[-1] == "2")
-    known = [column for place in places for column in columns[place]]
+    known = dict.fromkeys(column for place in places for column in columns[place])
     raise QueryError(f"SELECT {item}: there is no such column; {suggest(spelt, known)}")
 
 

@@ -112,6 +112,7 @@ def main(began_s: float | None = None) -> None:
     with _guarded():
         try:
             CLOCK.set(WallClock(began_s))
+            _check_letters(sys.argv[1:])
             app()
         except Finished as finished:
             code = finished.code
@@ -160,6 +161,22 @@ def _guarded() -> Iterator[None]:
     sys.exit(EXIT_STOPPED)
 
 
+def _check_letters(arguments: Iterable[str]) -> None:
+    """Raise :exc:`JoinsimError` for an argument that is not in UTF-8, as what is written must be.
+
+    Python has its other bytes as letters that cannot be encoded.
+    """
+    from joins.errors import JoinsimError
+
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise JoinsimError(
+                f"{argument}: it is not in UTF-8, in which all names and texts must be"
+            ) from None
+
+
 def _is_reader_gone() -> bool:
     """Return whether nobody reads what is printed; other pipes, as Spark's, may have broken."""
     poll = select.poll()
@@ -192,6 +209,8 @@ def _complain(message: str, error: BaseException) -> None:
     """Print a *message* on stderr, and the notes on the *error* that it is of, or came from."""
     from rich.console import Console
 
+    from joins.errors import show_controls
+
     lines = [message]
     noted: BaseException | None = error
     while noted is not None:  # the parser puts an error of its own in place of Ctrl-C's
@@ -202,7 +221,10 @@ def _complain(message: str, error: BaseException) -> None:
     # Where stderr cannot be written, which ends rich with an exit code of its own, ours says it.
     with suppress(OSError, SystemExit):
         console.print(
-            "joinsim: " + "\n".join(lines), style="bold red", markup=False, highlight=False
+            show_controls("joinsim: " + "\n".join(lines)),
+            style="bold red",
+            markup=False,
+            highlight=False,
         )
 
 

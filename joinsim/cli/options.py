@@ -211,7 +211,7 @@ def scenario_of(
         raise ConfigError("a query needs --data FILE, one per stream of the query")
     streams = [{"files": [str(path)]} for path in data]
     scenario = Scenario(
-        name or {"query": query, "streams": streams},
+        {"query": query, "streams": streams} if name is None else name,
         scale=options.scale,
         observer=terminal,
         keep=True,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ from scenarios.engines.flink_engine import Flink
 from scenarios.engines.host_engines import Inline, Ray, SparkHosted, SparkNative, SparkShipping
 from scenarios.machine import versions
 from scenarios.plan import Plan
-from scenarios.run_directory import POINTS, WrittenResult
+from scenarios.run_directory import POINTS, WrittenResult, remove
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict.oracle_check import expected_sums
-from spark_bridge.engines import EngineFailed, Totals
+from spark_bridge.engines import EngineFailed, Totals, plain_name
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
@@ -195,9 +194,10 @@ def compare_engines(
     Raise :exc:`ConfigError` if the plan's tuples may come late: engines differ in what is late.
     """
     check_ordered(plan.feeding.disorder)
-    folder = (directory / POINTS).resolve()  # Spark's JVM works in another
-    plan = with_own_streams(plan, folder / _STREAMS)
-    try:
+    folder = directory / POINTS
+    folder.mkdir(exist_ok=True)
+    with plain_name(folder) as plain, _removing(folder / _STREAMS if plan.config.pairs else folder):
+        plan = with_own_streams(plan, plain / _STREAMS)
         rows, wanted = oracle_totals(plan)
         waiting = [engine.name for engine in engines]
         comparison = EngineComparison(plan=plan, rows=rows, expected=wanted, waiting=waiting)
@@ -214,7 +214,7 @@ def compare_engines(
                 comparison.refused[engine.name] = why
             else:
                 try:
-                    comparison.add(engine.name, _run(engine, plan, folder / engine.name, limit_s))
+                    comparison.add(engine.name, _run(engine, plan, plain / engine.name, limit_s))
                 except (EngineFailed, DataError) as error:
                     comparison.failed[engine.name] = str(error)
                 except OutputError:
@@ -224,18 +224,21 @@ def compare_engines(
                     comparison.failed[engine.name] = f"{type(error).__name__}: {error}"
             comparison.waiting.remove(engine.name)
             yield comparison
+
+
+@contextmanager
+def _removing(folder: Path) -> Iterator[None]:
+    """Remove *folder* and all in it at the end of the block."""
+    try:
+        yield
     finally:
-        shutil.rmtree(folder / _STREAMS if plan.config.pairs else folder)
+        remove(folder)
 
 
 def _run(engine: Engine, plan: Plan, folder: Path, limit_s: float | None) -> EngineResult:
     folder.mkdir()
-    try:
-        with _limit_time(limit_s):
-            return engine.run(plan, folder)
-    finally:
-        if not plan.config.pairs:
-            shutil.rmtree(folder)
+    with nullcontext() if plan.config.pairs else _removing(folder), _limit_time(limit_s):
+        return engine.run(plan, folder)
 
 
 @contextmanager

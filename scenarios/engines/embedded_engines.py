@@ -20,10 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.feed import StreamFile
+from actors.feed import StreamFile, only_times_of_others
 from actors.result_files import part_files
 from actors.whole_files import force_to_disk
 from joins.batch import Schema
+from joins.codes import GREATEST, LEAST
 from joins.hashing import mix
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
@@ -68,6 +69,10 @@ class EmbeddedEngine(PairEngine):
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads
+
+    def cannot(self, plan: Plan) -> str | None:
+        """Refuse joins of more than two streams, and windows that end beyond int64."""
+        return super().cannot(plan) or _beyond_int64(plan)
 
     def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Count the pairs, or write them where the plan asks for them."""
@@ -120,6 +125,21 @@ class EmbeddedEngine(PairEngine):
         self, engine: Any, joins: Joins, tables: Sequence[pa.Table]
     ) -> list[list[np.ndarray]]:
         """Return for each join its matches in *tables*: ``probe_id, count, fingerprint``."""
+
+
+def _beyond_int64(plan: Plan) -> str | None:
+    """Return that windows, or their buckets, end beyond int64, in which engines add times."""
+    files = only_times_of_others(plan.files)
+    times = [batch.ts for file in files for batch in file.batches()]
+    if not times:
+        return None
+    first, last = (int(of(of(ts) for ts in times)) for of in (min, max))
+    for side in probe_sides(plan.query, [file.schema for file in plan.files]):
+        low = first - side.slide + min(side.below, 0) - side.length
+        high = last + max(side.above, 0)
+        if side.key == "ts" and not LEAST <= low <= high <= GREATEST:
+            return f"event times from {first} to {last} ns have windows that end beyond int64"
+    return None
 
 
 def _with_mixed_ids(file: StreamFile) -> pa.Table:

@@ -189,4 +189,4 @@ def _copy(file: StreamData, folder: Path) -> StreamFile:
     tuples = read_whole(file)
     by_name = {"id": tuples.id, "ts": tuples.ts, **tuples.fields}
     rows = pa.table({name: pa.array(np.asarray(values)) for name, values in by_name.items()})
-    return write_segments(file.schema, rows, folder.resolve(), STEP_ROWS)
+    return write_segments(file.schema, rows, folder.absolute(), STEP_ROWS)

@@ -196,7 +196,7 @@ def _interval(ms: int) -> str:
 
 
 def _csv_files(path: Path) -> str:
-    where = quote(path.resolve().as_uri())
+    where = quote(path.absolute().as_uri())
     return f"'connector' = 'filesystem', 'path' = {where}, 'format' = 'csv'"
 
 

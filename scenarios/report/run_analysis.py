@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.feed import Feed, StreamData
+from actors.feed import Disorder, Recorded, StreamData, only_times_of_others, open_feed
 from actors.result_files import summary_path
 from actors.source import NS_PER_S
 from netsim.trace import READ_ROWS, TIMES, codes_of
@@ -238,29 +238,32 @@ class ResultFigures:
         return np.array(rows, np.float64) / 1e6
 
 
-def analyse_results(directory: Path, bins: TimeBins, born: Sequence[np.ndarray]) -> ResultFigures:
+def analyse_results(
+    directory: Path, bins: TimeBins, born: np.ndarray, arrivals: Sequence[np.ndarray]
+) -> ResultFigures:
     """Read the results in *directory*.
 
-    *born* has per stream how many of its tuples had come into being by each edge of *bins*. A
-    stream without a file of results counts as one without reports.
+    *born* has how many tuples had come into being by each edge of *bins*, and *arrivals* per stream
+    the arrival number of each of its tuples. A stream without a file of results counts as one
+    without reports.
     """
     figures = ResultFigures(
         latencies=tuple(LatencyHistogram() for _ in range(bins.count)),
         answered=np.zeros(bins.count, np.int64),
         matches=np.zeros(bins.count, np.int64),
     )
-    for stream, numbers in enumerate(born):
+    for stream, numbers in enumerate(arrivals):
         path = summary_path(directory, stream)
         if not path.exists():
             continue
-        total = int(numbers[-1])
+        total = len(numbers)
         summaries = Summaries(path, total)
         for first in range(0, total, READ_ROWS):
             tuples = summaries.take(min(total, first + READ_ROWS))
             reported = np.flatnonzero(tuples.latest >= 0)
             latency_ns = tuples.latest[reported]
             # The half keeps a tuple clear of the edges, where bins without births would be a step.
-            born_ns = np.interp(first + reported + 0.5, numbers, bins.edges_ns)
+            born_ns = np.interp(numbers[first + reported] + 0.5, born, bins.edges_ns)
             bin_ = bins.of(born_ns.astype(np.int64) + latency_ns)
             np.add.at(figures.answered, bin_, 1)
             np.add.at(figures.matches, bin_, tuples.pairs[reported])
@@ -276,22 +279,19 @@ def born_at_rate(bins: TimeBins, rate_tps: int, tuples: int) -> np.ndarray:
     return np.array([min(tuples, number) for number in due], np.int64)
 
 
-def split_by_stream(files: Sequence[StreamData], arrived: np.ndarray) -> list[np.ndarray]:
-    """Return for numbers of tuples, in the order of arrival, how many are of each stream.
+def arrival_numbers(
+    files: Sequence[StreamData], disorder: Disorder | Recorded | None
+) -> list[np.ndarray]:
+    """Return per stream the arrival number, int64, of each of its tuples.
 
-    *arrived* does not decrease. Several streams are read again, because only their event times show
-    in which order their tuples arrived.
+    Several streams, or one out of order, are read again, because only their event times and delays
+    show how they arrived.
     """
-    if len(files) == 1:
-        return [arrived]
-    split = np.zeros((len(files), len(arrived)), np.int64)
-    feed = Feed(tuple(files))
-    taken = 0
-    for place, number in enumerate(arrived):
-        while taken < number:
-            arrivals = feed.take(min(READ_ROWS, int(number) - taken))
-            if arrivals is None:
-                break
-            taken += len(arrivals)
-        split[:, place] = feed.position
-    return list(split)
+    numbers = [np.arange(file.tuples) for file in files]
+    if len(files) == 1 and not disorder:
+        return numbers
+    feed = open_feed(only_times_of_others(files), disorder)
+    while (arrivals := feed.take(READ_ROWS)) is not None:
+        for of_stream, part, seq in zip(numbers, arrivals.parts, arrivals.seq, strict=True):
+            of_stream[part.id] = seq
+    return numbers

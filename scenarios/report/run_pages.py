@@ -18,6 +18,7 @@ from markupsafe import Markup
 from pydantic import BaseModel
 
 from actors.whole_files import write_text
+from joins.errors import show_controls
 from scenarios.formatting import (
     NO_VALUE,
     VERDICT_WORDS,
@@ -69,7 +70,7 @@ def fill_page(path: Path, template: str, **context: Any) -> Path:
     }
     environment.globals["vega_script"] = vega_script
     page = environment.get_template(template).render(colours=COLOURS, **context)
-    write_text(path, page)
+    write_text(path, show_controls(page))
     return path
 
 

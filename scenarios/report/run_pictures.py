@@ -30,9 +30,9 @@ from scenarios.report.run_analysis import (
     TraceFigures,
     analyse_results,
     analyse_trace,
+    arrival_numbers,
     born_at_rate,
     first_messages,
-    split_by_stream,
 )
 from scenarios.report.topology_drawing import draw_load
 from scenarios.run import FinishedRun
@@ -102,7 +102,8 @@ def run_pictures(finished: FinishedRun) -> RunPictures:
     bins = TimeBins.over(finished.outcome.virtual_ns, finished.outcome.messages)
     trace = analyse_trace(finished.directory / TRACE, list(graph), graph.sources, bins)
     born = _born(finished, trace)
-    results = analyse_results(finished.directory, bins, split_by_stream(finished.plan.files, born))
+    arrivals = arrival_numbers(finished.plan.files, finished.plan.feeding.disorder)
+    results = analyse_results(finished.directory, bins, born, arrivals)
     role_of, operators = graph.roles, graph.operators
     by_operator = len(role_of) > _ROWS_MAX
     row_of = role_of if by_operator else {pe: pe for pes in operators.values() for pe in pes}

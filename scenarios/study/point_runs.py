@@ -19,7 +19,6 @@ from tempfile import TemporaryDirectory
 
 from actors.hosting.inline import InlineHost
 from joins.threads import usable_cores
-from netsim.cost import load_profile
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine import MachinePace, free_memory_bytes, without_collections
@@ -32,7 +31,7 @@ from scenarios.measures import (
     record,
     saturated_tps,
 )
-from scenarios.plan import Plan, Prepare, make_plan
+from scenarios.plan import Plan, Prepare, make_plan, read_profile
 from scenarios.processes import process_pool
 from scenarios.run import FinishedRun, InlineHosting, execute
 from scenarios.run_directory import POINTS, read_json, write_json
@@ -301,7 +300,9 @@ def _side_by_side(
 def _take_survey(config: RunConfig) -> RunResult:
     """Take the survey of a point that is one."""
     assert config.survey is not None  # what has no plan
-    surveyed = take_survey(config.survey, seed=config.seed, profile=load_profile(config.profile))
+    surveyed = take_survey(
+        config.survey, seed=config.seed, profile=read_profile(config.profile, "profile")
+    )
     record = surveyed.record | {"checked": surveyed.checked}
     return RunResult(config=config, record=record, passed=surveyed.passed, claims_exact=False)
 

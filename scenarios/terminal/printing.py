@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.text import Text
 
+from joins.errors import show_controls
 from scenarios.formatting import TableCell, TextTable, format_count
 
 STYLES = {"PASS": "bold green", "FAIL": "bold red", "UNKNOWN": "yellow"}
@@ -32,10 +33,17 @@ _WIDE = 140
 """Columns from which on there is room for what can be read elsewhere too."""
 
 
+class _Console(Console):
+    """A console on which texts, which may have names out of files, control nothing."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(show_controls(text), **how)
+
+
 def console(*, quiet: bool) -> Console:
     """Return the console of stdout; it swallows everything when *quiet*."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _FILE_WIDTH
-    return Console(
+    return _Console(
         quiet=quiet, emoji=False, highlight=False, markup=False, soft_wrap=True, width=width
     )
 
@@ -52,7 +60,7 @@ def print_wrapped(
     start = head or line
     indent = len(head) if fits else len(start) - len(start.lstrip(" ")) + 2
     wrapped = textwrap.fill(
-        head + line,
+        show_controls(head + line),
         out.width,
         subsequent_indent=" " * indent,
         break_long_words=False,
@@ -140,8 +148,8 @@ def _print_blocks(out: Console, table: TextTable) -> None:
 def styled(cell: str | TableCell) -> str | Text:
     """Return a cell's text in the colour of its mark."""
     if isinstance(cell, TableCell):
-        return Text(cell.text, STYLES.get(cell.mark, ""))
-    return Text(cell)
+        return Text(show_controls(cell.text), STYLES.get(cell.mark, ""))
+    return Text(show_controls(cell))
 
 
 def show_catalog(out: Console, listed: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:

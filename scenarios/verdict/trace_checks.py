@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from actors.protocol import HEADER_BYTES, Channel, Wiring
 from actors.result_files import COLLECTORS_SCHEMA
+from joins.hashing import mix
 from netsim.network import link_between
 from netsim.outcome import Outcome
 from netsim.trace import COLUMNS, READ_ROWS, TIMES, codes_of, trace_names
@@ -100,8 +101,11 @@ class ReadTrace:
         self._watch = watch
         self._last: dict[int, tuple[int, int]] = {}
         self._done_ns = np.zeros(len(actors), np.int64)
-        self._numbers = np.zeros((3, len(actors)), np.int64)
-        """By sender: its rows, their highest number and one, and the sum of their numbers."""
+        self._counts = np.zeros(len(actors), np.int64)
+        self._stops = np.zeros(len(actors), np.int64)
+        self._mixed = np.zeros(len(actors), np.uint64)
+        """By sender: its rows, their highest number and one, and the sum of their mixed numbers: to
+        have the sum of 0, 1, 2 ... they must be those, each once."""
         messages: Counter[int] = Counter()
         nbytes: Counter[int] = Counter()
         rows_of: Counter[int] = Counter()
@@ -126,8 +130,12 @@ class ReadTrace:
             for (sender, receiver), carried in self.nbytes.items()
             if not self.virtual or placement[sender] != placement[receiver]
         )
-        count, stop, total = self._numbers
-        self.misnumbered = int(np.abs(stop - count).sum() + (total != stop * (stop - 1) // 2).sum())
+        numbered = zip(
+            self._counts.tolist(), self._stops.tolist(), self._mixed.tolist(), strict=True
+        )
+        self.misnumbered = sum(
+            abs(stop - count) or int(mixed != _mixed_below(stop)) for count, stop, mixed in numbered
+        )
 
     @property
     def channels(self) -> int:
@@ -169,9 +177,9 @@ class ReadTrace:
             backwards |= after < before
         self.untimely += int(backwards.sum()) + self._overlapping(at)
         self.ended_ns = max(self.ended_ns, int(at["done_ns"].max(initial=0)))
-        for sums, values in zip(self._numbers[::2], (None, at["seq"]), strict=True):
-            sums += _sum_by(at["sender"], values, actors)
-        np.maximum.at(self._numbers[1], at["sender"], at["seq"] + 1)
+        self._counts += np.bincount(at["sender"], minlength=actors)
+        np.maximum.at(self._stops, at["sender"], at["seq"] + 1)
+        np.add.at(self._mixed, at["sender"], mix(at["seq"]))
 
         first, last = at["first"], at["last"]
         about = (first != -1) | (last != -1)
@@ -244,13 +252,10 @@ class _Links:
         return latency_ns + transmission
 
 
-def _sum_by(codes: np.ndarray, values: np.ndarray | None, most: int) -> np.ndarray:
-    """Return by code the sum of *values*, or the number of rows, as int64: floats would round."""
-    if values is None:
-        return np.bincount(codes, minlength=most)
-    sums = np.zeros(most, np.int64)
-    np.add.at(sums, codes, values)
-    return sums
+def _mixed_below(stop: int) -> int:
+    """Return the sum, modulo 2^64, of the mixed numbers from 0 to *stop* (exclusive)."""
+    parts = (np.arange(at, min(stop, at + READ_ROWS)) for at in range(0, stop, READ_ROWS))
+    return sum(int(mix(part).sum()) for part in parts) % 2**64
 
 
 def check_conservation(outcome: Outcome, trace: ReadTrace) -> CheckResult:

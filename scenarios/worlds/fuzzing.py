@@ -21,7 +21,7 @@ from pydantic import NonNegativeInt, PositiveInt
 
 from actors.hosting.invariants import WatchingHost
 from actors.protocol import Progress
-from actors.whole_files import write_text
+from actors.whole_files import check_can_be_made, write_text, writing
 from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
@@ -276,6 +276,8 @@ def fuzz(
     ------
     TopologyError
         There is no topology of that name.
+    OutputError
+        The folder cannot be written to.
 
     Examples
     --------
@@ -287,6 +289,7 @@ def fuzz(
     if seed > MAX_SEED:
         raise ConfigError(f"seed = {seed}: 0 to {MAX_SEED} is allowed")
     folder = RUNS / "fuzz" if out is None else Path(out)
+    check_can_be_made(folder)  # a world that failed after hours is not to be lost
     names = tuple(registered_names(topologies)) or tuple(TOPOLOGIES)
     fuzzed = Fuzzed(seed=seed, topologies=names)
     run = partial(_trial, seed=seed, topologies=names)
@@ -296,7 +299,8 @@ def fuzz(
             if trial.failure is not None:
                 smallest = shrink_trial(trial)
                 fuzzed.failures.append(smallest)
-                folder.mkdir(parents=True, exist_ok=True)
+                with writing(folder):
+                    folder.mkdir(parents=True, exist_ok=True)
                 fuzzed.files.append(folder / f"world-{number}.json")
                 write_text(fuzzed.files[-1], f"{smallest}\n")
             if fuzzed.worlds % ceil(worlds / _REPORTS) == 0 and fuzzed.worlds < worlds:

@@ -118,11 +118,13 @@ def run_hosted(
     first_parcel = partial(_first_parcel, arrivals)
     with rehearsing(query, first_parcel, workers=partitions, spark=spark):
         hosted = Hosted(
-            run=hashlib.sha256(f"{folder.resolve()}{json.dumps(description)}".encode()).hexdigest(),
+            run=hashlib.sha256(
+                f"{folder.absolute()}{json.dumps(description)}".encode()
+            ).hexdigest(),
             query=query,
             stages=stages,
             keys=_keys(session, stages.partitions, partitions),
-            folder=folder.resolve(),
+            folder=folder.absolute(),
         )
         for written in (hosted.log, hosted.results):
             written.mkdir(exist_ok=True)
@@ -193,7 +195,7 @@ def _description(
     return {
         "query": query.text,
         "streams": [[schema.stream, dict(schema.fields)] for schema in query.schemas],
-        "arrivals": os.fspath(arrivals.resolve()),
+        "arrivals": os.fspath(arrivals.absolute()),
         "actors": {
             name: [f"{spec.actor.__module__}.{spec.actor.__qualname__}", _plain(spec.arguments)]
             for name, spec in query.specs.items()

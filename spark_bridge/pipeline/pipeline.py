@@ -13,9 +13,9 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
-from actors.whole_files import output_error
+from actors.whole_files import output_error, require_utf8
 from joins.errors import DataError
-from spark_bridge.engines import no_room
+from spark_bridge.engines import no_room, plain_name
 from spark_bridge.pipeline.source import RawFile, RawSource, Task, inspect_files
 from spark_bridge.prepared import FORMAT, PreparedStream, building, load_stream, publish
 from spark_bridge.session import SessionOptions, spark_session
@@ -85,6 +85,7 @@ def prepare(
     if isinstance(sources, RawSource):
         sources = [sources]
     out = Path(out)
+    require_utf8(out)
     names = [source.name.lower() for source in sources]
     for source in sources:
         if names.count(source.name.lower()) > 1:
@@ -149,7 +150,7 @@ def _prepare_all(
 ) -> None:
     from spark_bridge.pipeline.dictionaries import Dictionary, build_dictionaries
     from spark_bridge.pipeline.stages import build
-    from spark_bridge.pipeline.typed_rows import Typed, plain_name
+    from spark_bridge.pipeline.typed_rows import Typed
 
     named = {name for task in missing for name in task.source.codes.values()}
     sharing = [task for task in tasks if named.intersection(task.source.codes.values())]

@@ -21,6 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from actors.whole_files import require_utf8
 from joins.errors import DataError, suggest
 from spark_bridge.pipeline.expressions import Expression, check_expression
 from spark_bridge.pipeline.quotes import opened, records_span_lines
@@ -264,6 +265,7 @@ def near_files(path: Path) -> str:
 def _inspect(path: Path) -> RawFile:
     if not path.is_file():
         raise DataError(f"{path} is not a file; {_ALLOWED}")
+    require_utf8(path, DataError)
     with _readable(path):
         about = path.stat()
         size_bytes = about.st_size

@@ -26,6 +26,7 @@ from pyspark.sql import functions as sf
 from actors.feed import ARRIVAL, PLACE
 from joins.batch import Schema
 from joins.errors import DataError
+from spark_bridge.engines import plain_name
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
 from spark_bridge.pipeline.source import (
     ROWS,
@@ -45,7 +46,6 @@ from spark_bridge.pipeline.typed_rows import (
     errors_about,
     pipeline_session,
     place_in_partition,
-    plain_name,
     quoted,
     typed_rows,
 )

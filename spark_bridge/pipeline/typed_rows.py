@@ -8,7 +8,6 @@ columns are text at first; their types are inferred from all values.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -103,18 +102,6 @@ def pipeline_session(spark: SparkSession) -> SparkSession:
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
     return session
-
-
-@contextmanager
-def plain_name(folder: Path) -> Iterator[Path]:
-    """Yield *folder* by a name in which Spark and the JVM see no patterns and no accents."""
-    if re.fullmatch(r"[A-Za-z0-9_./-]+", str(folder.resolve())):
-        yield folder.resolve()
-        return
-    with tempfile.TemporaryDirectory(prefix="joinsim-") as elsewhere:
-        link = Path(elsewhere) / "folder"
-        link.symlink_to(folder.resolve())
-        yield link
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import joinsim as js
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, Said, write_csv, write_prepared
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -44,6 +45,7 @@ def _set(setting: str) -> tuple[str, ...]:
 MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "unknown topology": ((*RUN, "--topology", "spojoin"), ("'spojoin'", "mean 'spo_join'?")),
     "unknown scenario": (("run", "spo-q33"), ("'spo-q33'", "mean 'spo-q3'?", "spo-q1")),
+    "scenario without a name": (("run", ""), ("no scenario is called ''", "spo-q1")),
     "unknown parameter": (_set("po_join_pe=3"), ("po_join_pe:", "mean 'po_join_pes'?")),
     "unknown key": (_set("network.latncy=3 ms"), ("network.latncy", "mean 'latency'?")),
     "unknown section": (_set("netwrk.latency=3 ms"), ("netwrk", "mean 'network'?")),
@@ -129,6 +131,10 @@ MISTAKES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (*RUN, "--backend", "ray", "--address", "a..b:6379"),
         ("address a..b:6379", "nothing answers"),
     ),
+    "figure of other letters": (
+        (*RUN, "--figure", os.fsdecode(b"r\xff.svg")),
+        (".svg", "not in UTF-8"),
+    ),
     "run file not there": (("run", "none.toml"), ("no file none.toml",)),
     "wrong key in a run file": (("run", "key.toml"), ("key.toml", "querry", "mean 'query'?")),
     "wrong key in a section": (
@@ -192,6 +198,23 @@ def test_a_syntax_error_shows_the_line_and_points_at_the_character(
     assert text in shown
     assert shown[pointer.index("^")] == "W"
     assert pointer.index("^") - shown.index(text) == 19
+
+
+def test_control_characters_of_a_name_are_shown_and_not_obeyed(
+    joinsim: Command, tmp_path: Path
+) -> None:
+    name = "a\x1b[31m\x07\x7f"
+    table = {"ts": list(range(30)), name: [number % 3 for number in range(30)]}
+    field = f'"{name}"'
+    query = f"SELECT * FROM R, S WHERE R.{field} = S.{field} WINDOW AS {WINDOW}"
+    js.run(query, {"R": table, "S": table}, out=tmp_path / "run")
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "a␛[31m␇␡" in page
+    assert not {"\x1b", "\x07", "\x7f"} & set(page)
+    write_prepared(tmp_path / "s", {"a": np.arange(9), "b\x1b": np.arange(9)}, ts=np.arange(9))
+    said = joinsim("run", "--query", QUERY, "--data", tmp_path / "s")
+    refused(said, "b␛")
+    assert "\x1b" not in said.err
 
 
 def test_a_column_that_raw_data_lack_is_named_with_the_columns_there_are(

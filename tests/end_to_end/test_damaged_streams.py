@@ -16,6 +16,7 @@ import pytest
 import joinsim as js
 from actors.feed import StreamTable
 from joins.batch import Schema
+from spark_bridge.prepared import load_stream
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_prepared
 from tests.end_to_end.test_bad_input import refused
 
@@ -227,3 +228,20 @@ def test_a_stream_in_memory_is_checked_as_it_is_read(column: str, values: Any, w
     data = StreamTable(schema=Schema(stream="T", fields={"x": "float64"}), table=table)
     with pytest.raises(js.DataError, match=words):
         list(data.batches())
+
+
+def test_a_damaged_column_that_is_only_selected_is_refused(stream: Path) -> None:
+    found = load_stream(stream)
+    part = stream / "segments" / PART
+    with pq.ParquetFile(part) as file:
+        column = file.metadata.row_group(0).column(file.schema_arrow.get_field_index("b"))
+        begin = column.dictionary_page_offset or column.data_page_offset
+        size = column.total_compressed_size
+    content = bytearray(part.read_bytes())
+    content[begin : begin + size] = b"\xff" * size
+    part.write_bytes(content)
+    with pytest.raises(js.DataError, match=r"column 'b' is damaged: .*; prepare the stream again"):
+        found.values("b")
+    pq.write_table(pa.table({"b": [0.5]}), part)
+    with pytest.raises(js.DataError, match="column 'b' has 1 values, and the stream 300 tuples"):
+        found.values("b")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from joins.arrivals import Arrivals
 from joins.batch import Batch
+from joins.codes import GREATEST, LEAST
 from joins.epochs import EpochCutter, MergeThreshold
 
 Arrival = tuple[int, int]
@@ -97,6 +99,21 @@ def test_time_epochs_change_exactly_where_the_stretch_of_time_does(
     ]
     dense = {stretch: i for i, stretch in enumerate(sorted(set(stretches)))}
     assert epochs == [dense[stretch] for stretch in stretches]
+
+
+@given(
+    ts=st.lists(st.integers(LEAST, GREATEST), min_size=2),
+    length=st.integers(1, 50) | st.integers(2**60, GREATEST),
+    parts=st.integers(1, 10),
+)
+def test_stretches_of_time_keep_the_order_of_all_times(
+    ts: list[int], length: int, parts: int
+) -> None:
+    threshold = MergeThreshold(kind="time", length=length, parts=parts)
+    found = threshold.stretch(np.array(sorted(ts))).tolist()
+    exact = [one * parts // length for one in sorted(ts)]
+    assert [a < b for a, b in pairwise(found)] == [a < b for a, b in pairwise(exact)]
+    assert found == sorted(found)
 
 
 @given(slide=st.integers(1, 200), parts=st.integers(1, 10))

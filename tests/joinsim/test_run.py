@@ -641,6 +641,22 @@ def test_engines_are_compared_over_tables_in_memory(
     assert again.result.expected == compared.result.expected
 
 
+def test_engines_take_a_folder_s_name_for_no_pattern(
+    columns: dict[str, dict[str, np.ndarray]], tmp_path: Path
+) -> None:
+    """Where ``a[1]`` is one, it is the name of ``a1``, which has other streams here."""
+    for name in columns:
+        streams = tmp_path / "a1" / POINTS / "streams" / name
+        streams.mkdir(parents=True)
+        one = {"id": [0], "ts": [0], "x": [0.0], "y": [0]}
+        pq.write_table(pa.table(one), streams / "part-00000.parquet")
+    for pairs in (False, True):
+        compared = js.compare_engines(
+            QUERY, columns, engines=["duckdb", "polars"], pairs=pairs, out=tmp_path / "a[1]"
+        )
+        assert compared.passed
+
+
 def test_what_repeats_a_run_names_its_times_and_orders_of_arrival() -> None:
     rng = np.random.default_rng(5)
     tables = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from joins.work import COUNTERS, Work
-from netsim.cost import PROFILES, CostProfile, load_profile
+from netsim.cost import COSTS, PROFILES, CostProfile, load_profile
 
 
 def test_every_counter_of_work_costs_something_in_the_default_profile() -> None:
@@ -41,6 +41,50 @@ def test_a_profile_file_that_is_wrong_is_named_with_its_keys(
         load_profile(path)
     assert str(path) in str(raised.value)
     assert "a cost profile has the keys name, message_ps" in str(raised.value)
+
+
+UNITS = "".join(f"{cost} = 1\n" for cost in COSTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("structures = 5", "structures is 5: it must be a table, or the name of a profile"),
+        ("[structures]\nlike = 5", "structures.like is 5: it must be the name of a profile"),
+        ("[structures]\nhash = 3", "structures.hash is 3: it must be a table, or the name of one"),
+        ("memory = 3", "memory is 3: it must be a table"),
+        ("operators = 3", "operators is 3: it must be a table"),
+        ("transport = [1]", r"transport is \[1\]: it must be a table"),
+        ("[operators]\nhash_join = 4", "operators.hash_join is 4: it must be a table"),
+        (
+            "[operators.hash_join]\njoiner = 4",
+            "operators.hash_join.joiner is 4: it must be a table",
+        ),
+        ("name = 5", "name is 5: it must be text"),
+    ],
+)
+def test_a_key_of_another_kind_is_named_with_what_it_must_be(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f"{text}\n{UNITS}" if text[0] != "[" else f"{UNITS}{text}\n")
+    with pytest.raises(ValueError, match=f"^{path}: {message}"):
+        load_profile(path)
+
+
+def test_a_profile_that_is_not_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"name = '\xff'")
+    with pytest.raises(ValueError, match=f"^{path}: it is not in UTF-8"):
+        load_profile(path)
+
+
+def test_profiles_that_have_each_other_s_prices_are_refused(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.toml", tmp_path / "two.toml"
+    one.write_text(f"{UNITS}[structures]\nlike = '{two}'\n")
+    two.write_text(f"structures = '{one}'\n{UNITS}")
+    with pytest.raises(ValueError, match=f"^{two}: structures are like those of {one}, .* its own"):
+        load_profile(one)
 
 
 def test_a_negative_or_broken_cost_is_refused() -> None:

@@ -66,6 +66,13 @@ def test_a_second_run_into_the_same_directory_is_refused_while_the_first_lasts(
         pass
 
 
+def test_a_folder_whose_name_is_not_utf_8_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    out = tmp_path / os.fsdecode(b"run\xff")
+    with pytest.raises(OutputError, match="is not in UTF-8"), run_directory("any", 0, out):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
 DATA = {"T": {"x": [(7 * i) % 20 for i in range(60)]}}
 STUDY = """

@@ -131,6 +131,29 @@ def test_what_is_no_section_where_one_belongs_is_refused(
         load_study(path)
 
 
+@pytest.mark.parametrize("value", ["[]", "['spo_join', 'kp_oij']", "{}", "5"])
+def test_a_topology_is_given_by_one_name(tmp_path: Path, value: str) -> None:
+    path = written(tmp_path, f"topology = {value}\n" + BASE)
+    with pytest.raises(ConfigError, match=r"topology = .*: input should be a valid string"):
+        load(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("study.variants.'a b' = 3", "variants.a b = 3: .*; there are set, measure"),
+        ("study.variants.a.set = 3", "variants.a.set = 3: input should be a valid dictionary"),
+        ("study.variants.a.st = 3", "variants.a.st: there is no such key; did you mean 'set'"),
+        ("study.variants.a.label = {st = 3}", "variants.a.label = .* should be a valid string"),
+    ],
+)
+def test_a_mistake_in_a_named_section_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    study = "study.axis = { label = 'x', values = [1], keys = ['seed'] }\n"
+    path = written(tmp_path, BASE + study + "study.measure = 'tuples'\n" + text)
+    with pytest.raises(ConfigError, match=message):
+        load_study(path)
+
+
 def test_the_ending_of_a_file_may_be_in_capitals(tmp_path: Path) -> None:
     assert load(written(tmp_path, BASE, name="MINE.TOML")).name == "MINE"
 

@@ -96,6 +96,27 @@ def test_ranges_are_x_lines_and_panels() -> None:
     assert (last.topology, last.parameters, last.feeding.rate_tps) == ("panjoin", {"workers": 2}, 5)
 
 
+@pytest.mark.parametrize(
+    "over",
+    [
+        ("pes=1,2", "rate_tps=5,6", "topology=kp_oij,panjoin"),
+        ("topology=kp_oij,panjoin", "pes=1,2", "rate_tps=5,6"),
+        ("rate_tps=5,6", "topology=panjoin,kp_oij", "pes=1,2"),
+        ("rate_tps=5,6", "window=1,2", "topology=panjoin,kp_oij", "pes=1,2"),
+    ],
+)
+def test_each_topology_is_given_pes_by_its_own_name(over: tuple[str, ...]) -> None:
+    base = config().model_copy(update={"bind": {"W": 1}})
+    study = sweep_study(base, [Range.read(one) for one in over])
+    given = {(p.config.topology, *p.config.parameters.items()) for p in study.points}
+    assert given == {
+        ("kp_oij", ("replicas", 1)),
+        ("kp_oij", ("replicas", 2)),
+        ("panjoin", ("workers", 1)),
+        ("panjoin", ("workers", 2)),
+    }
+
+
 @pytest.mark.parametrize("more", [{}, {"pes": [1]}], ids=["along x", "from line to line"])
 def test_a_range_may_be_of_lists(more: dict[str, Any]) -> None:
     loss = {"kind": "loss", "rate": 0.3}

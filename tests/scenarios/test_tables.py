@@ -9,10 +9,12 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -106,6 +108,23 @@ def test_numpys_texts_of_any_length_are_texts() -> None:
 def test_what_arrow_has_no_type_for_is_refused_by_its_own_name(kind: str) -> None:
     with pytest.raises(DataError, match=rf"stream 'T', column 'x': .*{re.escape(kind)}"):
         as_table({"x": np.zeros(2, kind)}, "T")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            pl.DataFrame({"a": [1], "k": pl.Series([2], dtype=pl.Int128)}),
+            "column 'k' is of type Int128, which Arrow does not have; cast it",
+        ),
+        (pl.Series("k", [1], dtype=pl.Int128), "is of type Series, one column: pass a table, or"),
+        (pl.Series("k", [1, 2]), "is of type Series, one column: pass a table, or a mapping of"),
+        (pa.chunked_array([[1, 2]]), "is of type ChunkedArray, one column: pass a table"),
+    ],
+)
+def test_what_is_no_table_of_arrow_s_is_refused(value: Any, message: str) -> None:
+    with pytest.raises(DataError, match=f"stream 'T'.* {message}"):
+        as_table(value, "T")
 
 
 def test_a_relation_that_cannot_be_computed_is_refused_by_its_stream() -> None:

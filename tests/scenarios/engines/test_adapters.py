@@ -12,8 +12,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import joinsim as js
 from actors.feed import Feed, StreamFile
 from joins.batch import Schema
+from joins.codes import GREATEST, LEAST
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
@@ -115,3 +117,23 @@ def test_pairs_and_counts_have_one_checksum() -> None:
     )
     assert pairs == one + other
     assert pairs != Totals.of_pairs(np.array([1, 1, 7]), np.array([2, 2, 3]))
+
+
+WINDOW = "WINDOW AS (SLIDE INTERVAL '1 ns' ON '5 ns')"
+BETWEEN = "AND S.ts BETWEEN R.ts - INTERVAL '3 ns' AND R.ts + INTERVAL '3 ns'"
+
+
+@pytest.mark.parametrize(
+    ("first", "extent"), [(LEAST, WINDOW), (LEAST, BETWEEN), (GREATEST - 29, BETWEEN)]
+)
+def test_windows_that_end_beyond_int64_are_refused(first: int, extent: str) -> None:
+    """Engines add event times, and what they come to wraps round."""
+    table = {"ts": first + np.arange(30), "k": np.arange(30) % 3}
+    compared = js.compare_engines(
+        f"SELECT * FROM R, S WHERE R.k = S.k {extent}",
+        {"R": table, "S": table},
+        engines=["duckdb", "polars"],
+    )
+    why = f"event times from {first} to {first + 29} ns have windows that end beyond int64"
+    assert compared.result.refused == {"duckdb": why, "polars": why}
+    assert compared.passed is None

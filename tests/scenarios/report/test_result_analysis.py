@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.feed import Disorder, open_feed
 from actors.result_files import SUMMARY_SCHEMA, summary_path
 from scenarios.report import run_analysis
 from scenarios.report.run_analysis import (
     BINS_MAX,
     TimeBins,
     analyse_results,
+    arrival_numbers,
     born_at_rate,
-    split_by_stream,
 )
 from tests.scenarios.toy_run import stream_file
 
@@ -38,18 +39,26 @@ tuples = st.lists(
 )
 
 
-@given(st.lists(tuples, min_size=1, max_size=2), read_rows, st.integers(0, 3_000))
+@given(st.lists(tuples, min_size=1, max_size=2), read_rows, st.integers(0, 3_000), st.booleans())
 def test_every_tuple_is_answered_within_one_bin_of_its_last_report(
-    folder: Path, streams: list[list[tuple[int, list[tuple[int, int]]]]], batch: int, messages: int
+    folder: Path,
+    streams: list[list[tuple[int, list[tuple[int, int]]]]],
+    batch: int,
+    messages: int,
+    late: bool,
 ) -> None:
     births = [np.cumsum([gap for gap, _ in stream], dtype=np.int64) for stream in streams]
+    if late:  # tuples out of order: those with the lowest ids come last
+        births = [births_ns[::-1] for births_ns in births]
     answers = [
         (birth_ns + max(after for after, _ in reports), sum(count for _, count in reports))
         for stream, births_ns in zip(streams, births, strict=True)
         for (_, reports), birth_ns in zip(stream, births_ns.tolist(), strict=True)
         if reports
     ]
-    end_ns = max([at_ns for at_ns, _ in answers] + [int(b[-1]) + 1 for b in births if len(b)] + [0])
+    end_ns = max(
+        [at_ns for at_ns, _ in answers] + [int(b.max()) + 1 for b in births if len(b)] + [0]
+    )
     bins = TimeBins.over(end_ns, messages)
     for stream, probes in enumerate(streams):
         reports = [
@@ -65,9 +74,11 @@ def test_every_tuple_is_answered_within_one_bin_of_its_last_report(
         with pq.ParquetWriter(summary_path(folder, stream), SUMMARY_SCHEMA) as writer:
             for first in range(0, len(table), 5):  # as the results' writer: no empty row group
                 writer.write_table(table.slice(first, 5))
-    born = [np.searchsorted(births_ns, bins.edges_ns, "left") for births_ns in births]
+    order = np.argsort(np.concatenate(births), kind="stable")
+    born = np.searchsorted(np.concatenate(births)[order], bins.edges_ns, "left")
+    arrivals = np.split(np.argsort(order), np.cumsum([len(each) for each in births])[:-1])
     with mock.patch.object(run_analysis, "READ_ROWS", batch):
-        found = analyse_results(folder, bins, born)
+        found = analyse_results(folder, bins, born, arrivals)
 
     assert found.answered.sum() == len(answers)
     assert found.matches.sum() == sum(count for _, count in answers)
@@ -84,31 +95,31 @@ def test_every_tuple_is_answered_within_one_bin_of_its_last_report(
 
 def test_results_that_are_not_there_count_as_none(tmp_path: Path) -> None:
     bins = TimeBins.over(1_000, 100)
-    found = analyse_results(tmp_path, bins, [np.full(bins.count + 1, 7)])
+    found = analyse_results(tmp_path, bins, np.full(bins.count + 1, 7), [np.arange(7)])
     assert not found.answered.any()
     assert np.isnan(found.latency_ms([50])).all()
 
 
 @given(
     st.lists(st.lists(st.integers(0, 9), max_size=30).map(sorted), min_size=1, max_size=2),
-    st.lists(st.integers(0, 60), max_size=6).map(sorted),
+    st.sampled_from([None, Disorder(delay_ns=5), Disorder(delay_ns=3, bounded=False)]),
     read_rows,
 )
-def test_arrivals_are_split_by_stream_in_the_order_of_their_event_times(
+def test_arrival_numbers_are_those_of_the_feed(
     tmp_path_factory: pytest.TempPathFactory,
     times: list[list[int]],
-    numbers: list[int],
+    disorder: Disorder | None,
     batch: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("streams")
-    order = sorted((ts, stream) for stream, all_ in enumerate(times) for ts in all_)
-    numbers = [min(number, len(order)) for number in numbers]
-    files = [stream_file(folder / str(i), f"S{i}", all_) for i, all_ in enumerate(times)]
+    files = tuple(stream_file(folder / str(i), f"S{i}", all_) for i, all_ in enumerate(times))
     with mock.patch.object(run_analysis, "READ_ROWS", batch):
-        split = split_by_stream(files, np.array(numbers, np.int64))
-    for stream, found in enumerate(split):
-        expected = [sum(s == stream for _, s in order[:number]) for number in numbers]
-        assert found.tolist() == expected
+        found = arrival_numbers(files, disorder)
+    arrived = open_feed(files, disorder).take(1_000)
+    for stream, numbers in enumerate(found):
+        assert len(numbers) == len(times[stream])
+        if arrived is not None:
+            assert numbers[arrived.parts[stream].id].tolist() == arrived.seq[stream].tolist()
 
 
 @given(st.integers(1, 10**7), st.integers(0, 300), st.integers(0, 10**12))

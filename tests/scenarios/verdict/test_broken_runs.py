@@ -200,6 +200,12 @@ BROKEN |= {
     "a message has another number": Mutant(
         FREE, _recorded(lambda at: at.update(seq=at["seq"] + 1)), "conservation", "numbers"
     ),
+    "messages have the numbers of others, of the same sum": Mutant(
+        FREE,
+        _recorded(lambda at: at.update(seq={1: 0, 2: 3}.get(at["seq"], at["seq"]))),
+        "conservation",
+        "numbers",
+    ),
     "two messages are served at once": Mutant(
         FREE,
         _recorded(lambda at: at.update(started_ns=max(at["arrived_ns"], at["started_ns"] - 5))),

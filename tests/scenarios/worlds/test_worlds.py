@@ -97,6 +97,13 @@ def test_a_world_that_once_failed_no_longer_does(file: Path) -> None:
     assert js.replay(file).trial.failure is None
 
 
+def test_a_folder_that_cannot_be_made_is_refused_before_any_world_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for out in ("file", "file/worlds"):
+        with pytest.raises(js.OutputError, match=f"cannot write to .*{out}: Not a directory"):
+            js.fuzz(10**9, out=tmp_path / out)
+
+
 @pytest.mark.usefixtures("stored_everywhere")
 def test_a_world_that_fails_is_found_made_small_and_replayed(tmp_path: Path) -> None:
     """One tuple of each stream is enough, and nothing else that a world may have."""

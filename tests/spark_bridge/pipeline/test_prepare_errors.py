@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 from collections.abc import Callable
@@ -72,6 +73,10 @@ FILES = {
     "zero bytes parquet": (written("x.parquet", b""), r"is empty \(0 bytes\)"),
     "header alone": (written("x.csv", b"ts,fare\n"), "has a header but no rows"),
     "header and blank lines": (written("x.csv", b"ts,fare\n\n \n"), "has a header but no rows"),
+    "name of other letters": (
+        written(os.fsdecode(b"x\xff.csv"), b"ts,fare\n1,2\n"),
+        "is not in UTF-8",
+    ),
     "no rows": (no_rows, "has no rows"),
     "no header": (written("x.csv", b"1,2.5\n3,4\n"), "has no header: its first line is '1,2.5'"),
     "header of two lines": (
