@@ -34,7 +34,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """One Spark for the whole test run: starting it takes seconds."""
+    """One Spark for the whole test run: starting it takes seconds.
+
+    Whatever may have Spark prepare data asks for it, the command line's tests too.
+    """
     from spark_bridge.session import SessionOptions, spark_session
 
     with spark_session(SessionOptions(quick_start=True)) as session:
@@ -47,6 +50,17 @@ def prepared_once(
 ) -> None:
     """Leave streams that the test has Spark prepare to later tests that want the same."""
     monkeypatch.setenv("JOINSIM_PREPARED", str(tmp_path_factory.getbasetemp() / "prepared"))
+
+
+@pytest.fixture
+def points_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the points of studies in this process: two others take seconds to start, for each study.
+
+    That points come to the same side by side is for `tests/scenarios/study/test_points_that_differ`.
+    """
+    from scenarios.study import point_runs
+
+    monkeypatch.setattr(point_runs, "usable_cores", lambda: 1)
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests that share one Spark, or one Ray, in one process where several run tests."""
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        if "spark" in fixtures or "joinsim" in fixtures:
+        if "spark" in fixtures:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif "ray_running" in fixtures:
             item.add_marker(pytest.mark.xdist_group("ray"))
