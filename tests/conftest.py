@@ -56,7 +56,7 @@ def prepared_once(
 def points_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the points of studies in this process: two others take seconds to start, for each study.
 
-    That points come to the same side by side is for `tests/scenarios/study/test_points_that_differ`.
+    Side by side they come to the same: `tests/scenarios/study/test_points_that_differ`.
     """
     from scenarios.study import point_runs
 
@@ -72,15 +72,28 @@ def ray_running() -> Iterator[None]:
         yield
 
 
+GROUPS = {
+    "spark": "spark",
+    "ray_running": "ray",
+    "advice": "advice",
+    "cluster": "cluster",
+    "installed": "wheel",
+    "site": "site",
+}
+"""What takes seconds to make and many tests share, to the group of those tests."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that share one Spark, or one Ray, in one process where several run tests."""
+    """Keep tests that share such a thing in one process where several run tests: it is made once.
+
+    One that needs two of them goes where the first is.
+    """
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        if "spark" in fixtures:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif "ray_running" in fixtures:
-            item.add_marker(pytest.mark.xdist_group("ray"))
+        shared = next((group for name, group in GROUPS.items() if name in fixtures), None)
+        if shared:
+            item.add_marker(pytest.mark.xdist_group(shared))
 
 
 # No deadline: the first example of a kernel compiles it. Derandomised: a run of the tests repeats.
