@@ -34,7 +34,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """One Spark for the whole test run: starting it takes seconds."""
+    """One Spark for the whole test run: starting it takes seconds.
+
+    Whatever may have Spark prepare data asks for it, the command line's tests too.
+    """
     from spark_bridge.session import SessionOptions, spark_session
 
     with spark_session(SessionOptions(quick_start=True)) as session:
@@ -49,6 +52,17 @@ def prepared_once(
     monkeypatch.setenv("JOINSIM_PREPARED", str(tmp_path_factory.getbasetemp() / "prepared"))
 
 
+@pytest.fixture
+def points_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the points of studies in this process: two others take seconds to start, for each study.
+
+    Side by side they come to the same: `tests/scenarios/study/test_points_that_differ`.
+    """
+    from scenarios.study import point_runs
+
+    monkeypatch.setattr(point_runs, "usable_cores", lambda: 1)
+
+
 @pytest.fixture(scope="session")
 def ray_running() -> Iterator[None]:
     """One Ray for the whole test run, with room for three processes."""
@@ -58,15 +72,28 @@ def ray_running() -> Iterator[None]:
         yield
 
 
+GROUPS = {
+    "spark": "spark",
+    "ray_running": "ray",
+    "advice": "advice",
+    "cluster": "cluster",
+    "installed": "wheel",
+    "site": "site",
+}
+"""What takes seconds to make and many tests share, to the group of those tests."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that share one Spark, or one Ray, in one process where several run tests."""
+    """Keep tests that share such a thing in one process where several run tests: it is made once.
+
+    One that needs two of them goes where the first is.
+    """
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        if "spark" in fixtures or "joinsim" in fixtures:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif "ray_running" in fixtures:
-            item.add_marker(pytest.mark.xdist_group("ray"))
+        shared = next((group for name, group in GROUPS.items() if name in fixtures), None)
+        if shared:
+            item.add_marker(pytest.mark.xdist_group(shared))
 
 
 # No deadline: the first example of a kernel compiles it. Derandomised: a run of the tests repeats.

@@ -140,6 +140,7 @@ def test_a_sweep_has_an_interval_for_each_point(
     assert (wrong.code, "there is no such key" in wrong.err) == (3, True)
 
 
+@pytest.mark.usefixtures("points_in_turn")
 def test_a_variant_that_claims_nothing_is_unknown_alone_and_measured_beside_others(
     joinsim: Command, prepared: Path, tmp_path: Path
 ) -> None:

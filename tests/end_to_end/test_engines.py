@@ -223,7 +223,7 @@ def test_what_cannot_be_calibrated_is_refused(
 
 
 def test_a_profile_is_measured_and_held_against_live_runs(
-    joinsim: Command, ray_running: None
+    joinsim: Command, ray_running: None, spark: object
 ) -> None:
     options = ("--topologies", "hash_join", "--rows", 1000, "--passes", 0, "--validate", "--json")
     said = joinsim("calibrate", *options)

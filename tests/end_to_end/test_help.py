@@ -18,6 +18,8 @@ from tests.end_to_end.conftest import Command
 WIDTHS = (80, 200)
 ELSEWHERE = {"demo", "diff", "reproduce", "claims", "prepare", "sweep", "report", "fuzz", "replay"}
 """Commands whose examples take Spark, Ray, minutes or earlier runs; other tests run them."""
+ON_SPARK = {("run",)}
+"""Commands whose examples have Spark prepare a sample: they run where its other tests do."""
 
 
 def commands() -> Iterator[tuple[str, ...]]:
@@ -34,10 +36,25 @@ def example_of(joinsim: Command, words: tuple[str, ...]) -> list[str]:
     return shlex.split(last)
 
 
-@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(
+            words,
+            id=" ".join(words),
+            marks=[pytest.mark.xdist_group("spark")] if words in ON_SPARK else [],
+        )
+        for words in commands()
+    ],
+)
 def test_every_help_ends_with_an_example_that_works(
-    words: tuple[str, ...], joinsim: Command, prepared_once: None
+    words: tuple[str, ...],
+    joinsim: Command,
+    request: pytest.FixtureRequest,
+    prepared_once: None,
 ) -> None:
+    if words in ON_SPARK:
+        request.getfixturevalue("spark")
     example = example_of(joinsim, words)
     assert tuple(example[: len(words)]) == words
     if words[-1] not in ELSEWHERE:

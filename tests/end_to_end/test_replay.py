@@ -48,6 +48,8 @@ SETTINGS: dict[str, Any] = {
 }
 """Numbers, texts with spaces, a list, tables, and a value that is left out."""
 
+pytestmark = pytest.mark.usefixtures("points_in_turn")
+
 Repeat = Callable[[str], dict[str, Any]]
 
 

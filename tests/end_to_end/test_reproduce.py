@@ -70,7 +70,9 @@ Catalog = Callable[..., None]
 
 
 @pytest.fixture
-def catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, prepared: Path) -> Catalog:
+def catalog(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, prepared: Path, points_in_turn: None
+) -> Catalog:
     """Write a catalog of two studies of a paper, one of another, and a scenario that is none."""
     folder = tmp_path / "catalog"
     folder.mkdir()

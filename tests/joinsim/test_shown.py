@@ -59,7 +59,7 @@ def test_what_comes_of_several_runs_shows_itself(said: str, tmp_path: Path) -> N
         assert several.summary["replay"] == several.replay
 
 
-def test_engines_are_shown_and_listed() -> None:
+def test_engines_are_shown_and_listed(spark: object) -> None:
     stream = {"name": "T", "synthetic": {"rows": 60, "fields": {"x": "uniform(1, 9)"}}}
     scenario = js.Scenario({"query": QUERY, "streams": [stream], "topology": "nested_loop"})
     compared = scenario.compare_engines("duckdb")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import pytest
@@ -15,7 +14,8 @@ from joins.queries.query import JoinQuery
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.study.section import Axis, PaperParameters
-from scenarios.study.study import Point, Study, load_study
+from scenarios.study.study import Point, Study
+from tests.scenarios.study.test_claims_of_the_catalog import study_of
 
 SIZE = re.compile(r"2\^(\d+)|(?<![\w.,])(\d+(?:\.\d+)?)(K|M)(?!\w)")
 WORKERS = ("po_join_pes", "pes", "replicas", "workers")
@@ -29,11 +29,6 @@ FIXED = {
     "panjoin-fig14": "a subwindow is filled; a window is two of them, so that none expires",
 }
 """Studies whose windows are longer than their streams on purpose, and why."""
-
-
-@cache
-def study_of(name: str, scale: str) -> Study | None:
-    return load_study(name, scale=scale)
 
 
 def studies(*scales: str) -> Iterator[Any]:
@@ -100,7 +95,6 @@ def curve_moves(study: Study, variant: str, axis: Axis) -> bool:
 @pytest.mark.parametrize(("name", "scale"), list(studies(*SCALES)))
 def test_a_size_in_a_name_is_the_size_that_ran(name: str, scale: str) -> None:
     study = study_of(name, scale)
-    assert study is not None
     for text, points in named_points(study):
         for size, may_be in sizes_in(text):
             for point in points:
@@ -113,14 +107,12 @@ def test_a_size_in_a_name_is_the_size_that_ran(name: str, scale: str) -> None:
 @pytest.mark.parametrize(("name", "scale"), list(studies(*SCALES)))
 def test_no_axis_is_labelled_with_sizes_that_did_not_run(name: str, scale: str) -> None:
     study = study_of(name, scale)
-    assert study is not None
     assert not [c.axis.label for c in study.charts if c.axis.label.endswith("in the paper")]
 
 
 @pytest.mark.parametrize(("name", "scale"), list(studies(*SCALES)))
 def test_a_window_never_exceeds_the_rows(name: str, scale: str) -> None:
     study = study_of(name, scale)
-    assert study is not None
     if name in FIXED:
         return
     for point in study.points:
@@ -140,7 +132,6 @@ def test_a_window_never_exceeds_the_rows(name: str, scale: str) -> None:
 def test_a_line_has_three_points(name: str, scale: str) -> None:
     """Only as many threads are measured as a machine has cores."""
     study = study_of(name, scale)
-    assert study is not None
     few = [
         (chart.panel.name, curve.variant)
         for chart in study.charts
@@ -192,7 +183,6 @@ def test_a_study_at_paper_scale_says_where_it_runs_less_than_the_paper(
     name: str, scale: str
 ) -> None:
     study = study_of(name, scale)
-    assert study is not None
     if not re.match("Figure|Table", study.base.figure or ""):
         return  # not a figure of a paper
     paper = study.section.ran
@@ -212,7 +202,6 @@ def test_a_study_at_paper_scale_says_where_it_runs_less_than_the_paper(
 
 def test_less_than_the_paper_at_another_scale_needs_no_word() -> None:
     study = study_of("pim-fig13c", "smoke")
-    assert study is not None
     assert study.section.reduced == ""
 
 
