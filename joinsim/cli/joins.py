@@ -373,7 +373,7 @@ def _show_study(options: QueryOptions, finished: StudyRun, terminal: Terminal) -
 
 
 @app.command(
-    rich_help_panel=JOINS, epilog="Example: joinsim plan semijoin-fig10 --scale smoke --no-simulate"
+    rich_help_panel=JOINS, epilog="Example: joinsim plan semijoin-trees --scale smoke --no-simulate"
 )
 @with_options(QueryOptions)
 def plan(
