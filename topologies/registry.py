@@ -129,10 +129,10 @@ class Registry(Mapping[str, Topology[Any]]):
         for entry in entry_points(group=ENTRY_POINTS):
             try:
                 self.register(entry.load())
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise TopologyError(
                     f"entry point {entry.name} = {entry.value!r} of group {ENTRY_POINTS} cannot "
-                    f"be loaded: {error}"
+                    f"be loaded: {str(error) or type(error).__name__}"
                 ) from error
 
 

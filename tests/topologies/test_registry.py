@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -160,6 +161,15 @@ def test_an_entry_point_that_cannot_be_loaded_is_named(
 ) -> None:
     with pytest.raises(TopologyError, match=rf"entry point mine = '{value}' .* cannot be loaded: "):
         list(entries(monkeypatch, value))
+
+
+def test_an_entry_point_that_ends_the_process_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ends_at_import.py").write_text("raise SystemExit\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(TopologyError, match=r"entry point mine .* cannot be loaded: SystemExit"):
+        list(entries(monkeypatch, "ends_at_import:Join"))
 
 
 def test_an_unknown_name_has_the_nearest_for_a_hint() -> None:
