@@ -16,7 +16,7 @@ from joins.batch import Batch, Schema
 from joins.matches import Matches, ProbeResult, listed_ids
 from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful
-from joins.window_join.registry import Making
+from joins.window_join.registry import WindowJoinSpec
 from joins.window_join.rows import KernelRows, RowMaker
 from joins.work import Step, Work
 
@@ -87,7 +87,7 @@ class Machine(Actor):
 
     Parameters
     ----------
-    making
+    spec
         The window join.
     unit_ps
         What a unit of each counter of work takes: the join's simulated cores wait for each other
@@ -101,14 +101,14 @@ class Machine(Actor):
         *,
         query: JoinQuery,
         schemas: tuple[Schema, ...],
-        making: Making,
+        spec: WindowJoinSpec,
         unit_ps: tuple[int, ...] | None,
         pairs: bool,
     ) -> None:
         self._rows = RowMaker(query, schemas)
         self._residual = Residual(query, schemas, self._rows.indexed)
-        self._index = making.index_name
-        self._join = making.make(self_join=query.is_self_join, unit_ps=unit_ps)
+        self._index = spec.index_name
+        self._join = spec.make(self_join=query.is_self_join, unit_ps=unit_ps)
         self._pairs = pairs
 
     def receive(self, message: Message, context: Context) -> None:

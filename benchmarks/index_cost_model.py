@@ -25,7 +25,7 @@ from pathlib import Path
 from benchmarks.measure import Result, command_line, report
 from joins.machine.memory import keep_freed_memory
 from joins.window_join.cost_model import MODELLED, predict
-from joins.window_join.registry import IndexName, Making
+from joins.window_join.registry import IndexName, WindowJoinSpec
 from joins.work import Step
 from netsim.cost import CostProfile, load_profile
 from scenarios.calibration.window_workload import (
@@ -76,15 +76,15 @@ def time_indexes(windows: Sequence[int], profile: CostProfile, passes: int) -> l
 
 
 def _time_index(index: IndexName, window: int, profile: CostProfile) -> Point:
-    tuples, making = tuples_to_time(index, window), Making(index=index)
+    tuples, spec = tuples_to_time(index, window), WindowJoinSpec(index=index)
     workload = WindowWorkload(windows=(window, window))
     rows = workload.rows(0, 2 * window + tuples)
-    timed = time_join(making.make(self_join=False, unit_ps=None), rows, 2 * window)
+    timed = time_join(spec.make(self_join=False, unit_ps=None), rows, 2 * window)
     name = f"ibwj_{index}.join"
     cost, calls = profile.structures[name], max(1, tuples // BATCH_ROWS)
     counted_ps = cost.work_ps(Step(name, tuples // calls, window), timed.work, calls)
     prices = profile.units_of(name, window)
-    model = predict(making, window=window, match_rate=workload.match_rate, unit_ps=prices)
+    model = predict(spec, window=window, match_rate=workload.match_rate, unit_ps=prices)
     return Point(
         index=index,
         window=window,

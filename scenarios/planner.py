@@ -25,7 +25,7 @@ from actors.source import NS_PER_S
 from joins.queries.query import JoinQuery
 from joins.semijoins.one_way_join import OneWayJoin
 from joins.window_join.cost_model import MODELLED, CostPrediction, predict, predict_all
-from joins.window_join.registry import Making
+from joins.window_join.registry import WindowJoinSpec
 from joins.window_join.rows import RowMaker
 from scenarios.calibration.window_workload import time_join, tuples_to_time
 from scenarios.config import build_network
@@ -323,7 +323,7 @@ class WindowJoinPlanner(Planner):
     def propose(self, plan: Plan) -> Proposal:
         """Return the settings that should cost least, and what those of the run should cost."""
         costs = _costs(plan)
-        best = " ".join(f"--set {one}" for one in _settings(costs.ranked[0].making))
+        best = " ".join(f"--set {one}" for one in _settings(costs.ranked[0].spec))
         return Proposal(
             plan=(
                 f"window of {costs.window:,.0f} tuples, {costs.match_rate:,.3g} matches each",
@@ -339,7 +339,7 @@ class WindowJoinPlanner(Planner):
         The time of several threads is not that of their work, so that nothing is said of it.
         """
         plan, costs = finished.plan, _costs(finished.plan)
-        took_ns = _time_on_streams(plan, {name: one.making for name, one in costs.named.items()})
+        took_ns = _time_on_streams(plan, {name: one.spec for name, one in costs.named.items()})
         proposal = replace(
             proposal, tables=(_alternatives(costs), *_on_this_machine(costs, took_ns))
         )
@@ -371,7 +371,7 @@ class _Costs:
     @property
     def named(self) -> dict[str, CostPrediction]:
         """The rows of a table."""
-        return {_OWN: self.own} | {one.making.index_name: one for one in self.ranked}
+        return {_OWN: self.own} | {one.spec.index_name: one for one in self.ranked}
 
 
 def _costs(plan: Plan) -> _Costs:
@@ -411,15 +411,15 @@ def _match_rate(plan: Plan, lengths: list[int]) -> float:
     return float(holds.mean()) * float(np.mean(lengths)) if holds.size else 0.0
 
 
-def _settings(making: Making) -> list[str]:
+def _settings(spec: WindowJoinSpec) -> list[str]:
     """Return what to set for a join, as on the command line."""
-    settings = [f"index={making.index_name}"]
-    if making.index in ("pim_tree", "im_tree"):
-        settings.append(f"merge_ratio={making.ratio:g}")
-    if making.index == "pim_tree":
-        settings.append(f"insertion_depth={making.insertion_depth}")
-    if making.index in ("b_chain", "ib_chain"):
-        settings.append(f"chain_length={making.chain_length}")
+    settings = [f"index={spec.index_name}"]
+    if spec.index in ("pim_tree", "im_tree"):
+        settings.append(f"merge_ratio={spec.ratio:g}")
+    if spec.index == "pim_tree":
+        settings.append(f"insertion_depth={spec.insertion_depth}")
+    if spec.index in ("b_chain", "ib_chain"):
+        settings.append(f"chain_length={spec.chain_length}")
     return settings
 
 
@@ -431,7 +431,7 @@ def _alternatives(costs: _Costs) -> TextTable:
         rows=tuple(
             (
                 name,
-                " ".join(_settings(one.making)[1:]),
+                " ".join(_settings(one.spec)[1:]),
                 *(f"{one.terms[part]:,.0f}" if part in one.terms else "" for part in parts),
                 f"{one.tuple_ns:,.0f}",
             )
@@ -456,7 +456,7 @@ def _on_this_machine(costs: _Costs, took_ns: Mapping[str, float]) -> tuple[TextT
     )
 
 
-def _time_on_streams(plan: Plan, makings: Mapping[str, Making]) -> dict[str, float]:
+def _time_on_streams(plan: Plan, specs: Mapping[str, WindowJoinSpec]) -> dict[str, float]:
     """Return what tuples of a run's own streams cost joins of one thread, processor ns, by name.
 
     Those of count windows that are full; none where the streams end before.
@@ -465,10 +465,10 @@ def _time_on_streams(plan: Plan, makings: Mapping[str, Making]) -> dict[str, flo
         return {}
     filling = sum(window.length for window in plan.query.windows)
     self_join = plan.query.is_self_join
-    timed = {name: making for name, making in makings.items() if not making.threads}
+    timed = {name: spec for name, spec in specs.items() if not spec.threads}
     wanted = {
-        name: tuples_to_time(making.index_name, filling / (1 if self_join else 2))
-        for name, making in timed.items()
+        name: tuples_to_time(spec.index_name, filling / (1 if self_join else 2))
+        for name, spec in timed.items()
     }
     arrivals = open_feed(plan.files, None).take(filling + max(wanted.values()))
     if arrivals is None or len(arrivals) <= filling:
@@ -476,11 +476,11 @@ def _time_on_streams(plan: Plan, makings: Mapping[str, Making]) -> dict[str, flo
     rows = RowMaker(plan.query, [file.schema for file in plan.files]).make(arrivals)
     return {
         name: time_join(
-            making.make(self_join=self_join, unit_ps=None),
+            spec.make(self_join=self_join, unit_ps=None),
             rows.part(0, filling + wanted[name]),
             filling,
         ).tuple_ns
-        for name, making in timed.items()
+        for name, spec in timed.items()
     }
 
 

@@ -28,7 +28,7 @@ from actors.source import Source
 from joins.indexes.pim_tree.forest import level_nodes
 from joins.indexes.pim_tree.forest_index import WIDTH
 from joins.threads import usable_cores
-from joins.window_join.registry import SHARED, IndexName, Making
+from joins.window_join.registry import SHARED, IndexName, WindowJoinSpec
 from joins.window_join.window_join import LOOKUP_ROWS, WindowJoin
 from topologies.actor_graph import ActorGraph
 from topologies.own_class import OrOwnClass, derived_from
@@ -36,7 +36,7 @@ from topologies.topology import STRICT, Job, Topology, TopologyError
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class IbwjParameters(Making):
+class IbwjParameters(WindowJoinSpec):
     """What can be set of the index-based window join."""
 
     index: Annotated[IndexName, OrOwnClass(derived_from(WindowJoin))] = "pim_tree"
@@ -111,7 +111,7 @@ class Ibwj(Topology[IbwjParameters]):
             "machine",
             Machine,
             **job.join,
-            making=p,
+            spec=p,
             unit_ps=None if job.live else _unit_ps(job, p.index_name, p.cores or p.threads),
             pairs=job.pairs,
         )

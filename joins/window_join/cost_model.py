@@ -25,7 +25,7 @@ from operator import attrgetter
 from joins.indexes import bw_tree
 from joins.indexes.pim_tree.forest_index import WIDTH
 from joins.window_join.b_plus_join import FANOUT
-from joins.window_join.registry import IndexName, Making
+from joins.window_join.registry import IndexName, WindowJoinSpec
 from joins.work import COUNTERS, ENTRY_BYTES
 
 Terms = dict[str, float]
@@ -164,18 +164,20 @@ _FILLED = 0.69
 _MERGE_RATIOS = tuple(2.0**-k for k in range(7))
 _CHAIN_LENGTHS = (2, 3, 4, 8)
 
-CANDIDATES: dict[IndexName, list[Making]] = {
+CANDIDATES: dict[IndexName, list[WindowJoinSpec]] = {
     "pim_tree": [
-        Making(merge_ratio=ratio, insertion_depth=depth)
+        WindowJoinSpec(merge_ratio=ratio, insertion_depth=depth)
         for ratio in _MERGE_RATIOS
         for depth in (0, 1, 2, 3)
     ],
-    "im_tree": [Making(index="im_tree", merge_ratio=ratio) for ratio in _MERGE_RATIOS],
-    "b_plus_tree": [Making(index="b_plus_tree")],
-    "bw_tree": [Making(index="bw_tree")],
-    "ib_chain": [Making(index="ib_chain", chain_length=length) for length in _CHAIN_LENGTHS],
-    "b_chain": [Making(index="b_chain", chain_length=length) for length in _CHAIN_LENGTHS],
-    "nested_loop": [Making(index="nested_loop")],
+    "im_tree": [WindowJoinSpec(index="im_tree", merge_ratio=ratio) for ratio in _MERGE_RATIOS],
+    "b_plus_tree": [WindowJoinSpec(index="b_plus_tree")],
+    "bw_tree": [WindowJoinSpec(index="bw_tree")],
+    "ib_chain": [
+        WindowJoinSpec(index="ib_chain", chain_length=length) for length in _CHAIN_LENGTHS
+    ],
+    "b_chain": [WindowJoinSpec(index="b_chain", chain_length=length) for length in _CHAIN_LENGTHS],
+    "nested_loop": [WindowJoinSpec(index="nested_loop")],
 }
 """The indexes that the model has an equation for, and of each the settings to choose from."""
 
@@ -186,7 +188,7 @@ MODELLED = tuple(CANDIDATES)
 class CostPrediction:
     """What a window join should cost a tuple, ns by the terms of its equation."""
 
-    making: Making
+    spec: WindowJoinSpec
     terms: Terms
 
     @property
@@ -196,13 +198,13 @@ class CostPrediction:
 
 
 def predict(
-    making: Making, *, window: float, match_rate: float, unit_ps: Sequence[int]
+    spec: WindowJoinSpec, *, window: float, match_rate: float, unit_ps: Sequence[int]
 ) -> CostPrediction:
     """Return what the join should cost a tuple on one core, without concurrency control.
 
     Parameters
     ----------
-    making
+    spec
         The join.
     window, match_rate
         Tuples in each window, and matches a tuple.
@@ -212,10 +214,9 @@ def predict(
 
     Raise :exc:`ValueError` for an index that the model has no equation for.
     """
-    if making.index_name not in MODELLED:
+    if spec.index_name not in MODELLED:
         raise ValueError(
-            f"the cost model has no equation for {making.index_name}, only for "
-            f"{', '.join(MODELLED)}"
+            f"the cost model has no equation for {spec.index_name}, only for {', '.join(MODELLED)}"
         )
     unit_ns = {name: ps / 1000 for name, ps in zip(COUNTERS, unit_ps, strict=True)}
     compare_ns = unit_ns["comparisons"]
@@ -224,27 +225,27 @@ def predict(
     )
     immutable = TreeTimes(fanout=WIDTH, search_ns=WIDTH * compare_ns, full=True)
     entry_ns = compare_ns + unit_ns["moves"] + ENTRY_BYTES * unit_ns["bytes_copied"]
-    m = making.ratio
+    m = spec.ratio
 
     def mutable(entries: float) -> TreeTimes:
         return _updated(WIDTH, entries, unit_ns, deletes=False)
 
-    if making.index == "nested_loop":
+    if spec.index == "nested_loop":
         terms = nested_loop(replace(load, compare_ns=compare_ns))
         terms["insert"] = unit_ns["inserts"]
-    elif making.index == "b_plus_tree":
+    elif spec.index == "b_plus_tree":
         terms = b_plus_tree(load, _updated(FANOUT, window, unit_ns, deletes=True))
-    elif making.index == "bw_tree":
+    elif spec.index == "bw_tree":
         terms = b_plus_tree(load, _latch_free(window, unit_ns))
-    elif making.index in ("b_chain", "ib_chain"):
-        part = mutable(window / (making.chain_length - 1))
-        archived = immutable if making.index == "ib_chain" else part
-        terms = chained_index(load, part, archived, making.chain_length)
+    elif spec.index in ("b_chain", "ib_chain"):
+        part = mutable(window / (spec.chain_length - 1))
+        archived = immutable if spec.index == "ib_chain" else part
+        terms = chained_index(load, part, archived, spec.chain_length)
     else:
-        _, subindexes = subindexes_at(making.depth, window, immutable)
+        _, subindexes = subindexes_at(spec.depth, window, immutable)
         inserted = mutable(m * window / 2 / subindexes)
-        terms = pim_tree(load, inserted, immutable, m, entry_ns, making.depth)
-    return CostPrediction(making=making, terms=terms)
+        terms = pim_tree(load, inserted, immutable, m, entry_ns, spec.depth)
+    return CostPrediction(spec=spec, terms=terms)
 
 
 def _updated(width: int, entries: float, unit_ns: dict[str, float], *, deletes: bool) -> TreeTimes:
@@ -299,7 +300,7 @@ def predict_all(
     *unit_ps* are the prices of units, by index.
     """
     best = []
-    for index, makings in CANDIDATES.items():
+    for index, specs in CANDIDATES.items():
         of_index = partial(predict, window=window, match_rate=match_rate, unit_ps=unit_ps(index))
-        best.append(min(map(of_index, makings), key=attrgetter("tuple_ns")))
+        best.append(min(map(of_index, specs), key=attrgetter("tuple_ns")))
     return sorted(best, key=attrgetter("tuple_ns"))

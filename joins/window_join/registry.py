@@ -54,7 +54,7 @@ SHARED: tuple[IndexName, ...] = ("pim_tree", "im_tree", "bw_tree")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Making:
+class WindowJoinSpec:
     """Which window join to make.
 
     Attributes

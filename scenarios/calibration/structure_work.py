@@ -35,7 +35,7 @@ from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES, make_window_index
 from joins.interval_join import IntervalJoin
 from joins.queries.conditions import COMPARISONS, Condition
 from joins.queries.parser import parse_query
-from joins.window_join.registry import INDEXES, SHARED, Making
+from joins.window_join.registry import INDEXES, SHARED, WindowJoinSpec
 from joins.work import ELAPSED_NS, NO_WORK, Step, Work
 from scenarios.calibration.window_workload import WindowSteps, WindowWorkload
 from scenarios.machine import MachinePace, without_collections
@@ -315,12 +315,12 @@ def workloads() -> list[Workload]:
         *map(_subwindow, STRUCTURES),
         *(_subwindow(name, width) for name in STRUCTURES for width in (16, 256)),
         Workload(structure="bi_sort", fill=_sealing_bi_sort, whole=True),
-        *(_window_join(f"ibwj_{index}", Making(index=index)) for index in INDEXES),
+        *(_window_join(f"ibwj_{index}", WindowJoinSpec(index=index)) for index in INDEXES),
         *(_window_join(f"ibwj_shared_{index}", replace(_SHARED, index=index)) for index in SHARED),
         *(
-            _window_join(f"ibwj_{making.index}", making, f"{setting} {getattr(making, setting)}")
-            for setting, makings in _SETTINGS.items()
-            for making in makings
+            _window_join(f"ibwj_{spec.index}", spec, f"{setting} {getattr(spec, setting)}")
+            for setting, specs in _SETTINGS.items()
+            for spec in specs
         ),
         Workload(structure="predicate_tree", fill=_predicate_tree, most=1 << 28),
         Workload(structure="predicate_tree", fill=_scan, whole=True),
@@ -331,16 +331,16 @@ def workloads() -> list[Workload]:
     ]
 
 
-_SHARED = Making(threads=1, merge_ratio=SHARED_MERGE_RATIO)
-_SETTINGS: dict[str, list[Making]] = {
+_SHARED = WindowJoinSpec(threads=1, merge_ratio=SHARED_MERGE_RATIO)
+_SETTINGS: dict[str, list[WindowJoinSpec]] = {
     "merge_ratio": [
-        Making(index=index, merge_ratio=ratio)
+        WindowJoinSpec(index=index, merge_ratio=ratio)
         for index in ("pim_tree", "im_tree")
         for ratio in (1 / 32, 1 / 2)
     ],
-    "insertion_depth": [Making(insertion_depth=depth) for depth in (1, 3)],
+    "insertion_depth": [WindowJoinSpec(insertion_depth=depth) for depth in (1, 3)],
     "chain_length": [
-        Making(index=index, chain_length=length)
+        WindowJoinSpec(index=index, chain_length=length)
         for index in ("ib_chain", "b_chain")
         for length in (4, 8)
     ],
@@ -533,11 +533,11 @@ def _sorted(first: int, count: int) -> tuple[list[np.ndarray], np.ndarray]:
     return [values[order]], first + order
 
 
-def _window_join(name: str, making: Making, variant: str = "") -> Workload:
+def _window_join(name: str, spec: WindowJoinSpec, variant: str = "") -> Workload:
     """PIM-Tree's workload: probe, insert and expire, tuple by tuple or in batches."""
 
     def fill(size: int) -> Filled:
-        join = making.make(self_join=False, unit_ps=None)
+        join = spec.make(self_join=False, unit_ps=None)
 
         workload = WindowWorkload(windows=(size, size))
         for first in range(0, 2 * size, _FILL_ROWS):
@@ -553,13 +553,13 @@ def _window_join(name: str, making: Making, variant: str = "") -> Workload:
 
         return Filled(rounds, join.nbytes)
 
-    scans = making.index == "nested_loop"
+    scans = spec.index == "nested_loop"
     return Workload(
         structure=name,
         fill=fill,
         variant=variant,
         most=_SCANNED if scans else Workload.most,
-        merges=making.index not in ("nested_loop", "b_plus_tree", "bw_tree"),
+        merges=spec.index not in ("nested_loop", "b_plus_tree", "bw_tree"),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from joins.codes import encode
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, PimTree
 from joins.matches import ProbeResult
-from joins.window_join.registry import Making
+from joins.window_join.registry import WindowJoinSpec
 from joins.window_join.rows import KernelRows
 from joins.work import ENTRY_BYTES, Work
 from netsim.cost import CostProfile
@@ -119,9 +119,9 @@ def _join(
     filling: KernelRows,
     measured: KernelRows,
 ) -> ProbeResult:
-    making = Making(threads=threads, cores=survey.cores, merge_ratio=SHARED_MERGE_RATIO)
+    spec = WindowJoinSpec(threads=threads, cores=survey.cores, merge_ratio=SHARED_MERGE_RATIO)
     prices = profile.units_of("ibwj_shared_pim_tree.join", 1 << survey.window_bits)
-    join = making.make(self_join=False, unit_ps=prices)
+    join = spec.make(self_join=False, unit_ps=prices)
     join.join(filling)
     return join.join(measured)
 

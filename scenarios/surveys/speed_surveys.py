@@ -39,7 +39,7 @@ from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape, probe_subwindows
 from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory
-from joins.window_join.registry import Making
+from joins.window_join.registry import WindowJoinSpec
 from joins.window_join.rows import KernelRows
 from joins.window_join.shared_join import THREAD_TASK_ROWS
 from joins.window_join.window_join import WindowJoin
@@ -371,8 +371,8 @@ class Stream:
 
 def make_join(survey: WindowJoinSpeedSurvey) -> WindowJoin:
     """Return the join, nothing in its windows; several threads are real ones."""
-    making = Making(**survey.model_dump(include={one.name for one in fields(Making)}))
-    return making.make(self_join=survey.self_join, unit_ps=None)
+    spec = WindowJoinSpec(**survey.model_dump(include={one.name for one in fields(WindowJoinSpec)}))
+    return spec.make(self_join=survey.self_join, unit_ps=None)
 
 
 def take_drift_speed(survey: DriftSpeedSurvey, seed: int, profile: CostProfile) -> Surveyed:
@@ -400,9 +400,9 @@ def take_drift_speed(survey: DriftSpeedSurvey, seed: int, profile: CostProfile) 
 def _drift_pass(survey: DriftSpeedSurvey) -> tuple[list[float], MatchSums]:
     """Return the seconds that each window of tuples took, and the matches of the last ones."""
     window = 1 << survey.window_bits
-    making = Making(merge_ratio=survey.merge_ratio, threads=survey.threads)
+    spec = WindowJoinSpec(merge_ratio=survey.merge_ratio, threads=survey.threads)
     stream = Stream(
-        making.make(self_join=True, unit_ps=None),
+        spec.make(self_join=True, unit_ps=None),
         partial(_drifting_rows, survey),
         batch_rows=survey.batch_rows,
         threads=survey.threads,

@@ -79,8 +79,8 @@ def test_threads_that_share_an_index_merge_rarely(values: dict[str, float], rati
 
 @pytest.mark.parametrize(("values", "ratio"), [({}, 1 / 4), ({"merge_ratio": 0.5}, 0.5)])
 def test_real_threads_merge_more_often(values: dict[str, float], ratio: float) -> None:
-    making = make_parameters(IBWJ, {"threads": 2} | values)
-    join = making.make(self_join=False, unit_ps=None)
+    spec = make_parameters(IBWJ, {"threads": 2} | values)
+    join = spec.make(self_join=False, unit_ps=None)
     assert join.windows.index.merge_ratio == ratio
 
 
@@ -92,8 +92,8 @@ def test_real_threads_merge_more_often(values: dict[str, float], ratio: float) -
 def test_as_many_tuples_are_looked_up_together_as_is_set(
     index: str, memory: str, lookup_rows: int
 ) -> None:
-    making = make_parameters(IBWJ, {"index": index, "lookup_rows": lookup_rows})
-    join = making.make(self_join=False, unit_ps=None)
+    spec = make_parameters(IBWJ, {"index": index, "lookup_rows": lookup_rows})
+    join = spec.make(self_join=False, unit_ps=None)
     assert len(getattr(join, memory)) == lookup_rows
 
 
@@ -117,7 +117,7 @@ def test_threads_are_real_in_a_live_run_and_simulated_in_virtual_time(index: str
         job = replace(IBWJ.sketch(parse_query(QUERY.format(100))), live=live)
         graph = IBWJ.build(job, make_parameters(IBWJ, {"threads": 2, "index": index}))
         made = graph.specs["machine"].arguments
-        join = made["making"].make(self_join=False, unit_ps=made["unit_ps"])
+        join = made["spec"].make(self_join=False, unit_ps=made["unit_ps"])
         assert (join.join(rows).work.elapsed_ns == 0) is live
 
 
@@ -143,7 +143,7 @@ def test_tasks_are_larger_where_threads_are_real(
     for values in ({}, {"task_rows": 5}):
         parameters = make_parameters(IBWJ, {"threads": 2, "index": index} | values)
         made = IBWJ.build(job, parameters).specs["machine"].arguments
-        made["making"].make(self_join=False, unit_ps=made["unit_ps"])
+        made["spec"].make(self_join=False, unit_ps=made["unit_ps"])
     assert taken == [usual, 5]
 
 

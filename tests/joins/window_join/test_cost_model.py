@@ -24,7 +24,7 @@ from joins.window_join.cost_model import (
     predict_all,
     subindexes_at,
 )
-from joins.window_join.registry import IndexName, Making
+from joins.window_join.registry import IndexName, WindowJoinSpec
 from joins.work import new_counters
 from netsim.cost import load_profile
 
@@ -121,26 +121,26 @@ def test_a_prediction_is_within_30_percent_of_the_work_counted(index: IndexName,
     window = 1 << bits
     tuples = 2 * window if index != "nested_loop" else 2000
     rows = make_work(tuples, window)
-    making = Making(index=index)
-    join = making.make(self_join=False, unit_ps=UNIT_PS)
+    spec = WindowJoinSpec(index=index)
+    join = spec.make(self_join=False, unit_ps=UNIT_PS)
     join.join(rows.part(0, 2 * window))
     found = join.join(rows.part(2 * window, 2 * window + tuples))
     counted_ns = load_profile().work_ns(found.work) / tuples
-    predicted = predict(making, window=window, match_rate=2, unit_ps=UNIT_PS).tuple_ns
+    predicted = predict(spec, window=window, match_rate=2, unit_ps=UNIT_PS).tuple_ns
     assert counted_ns / 1.3 < predicted < counted_ns * 1.3
 
 
 def test_every_index_is_ranked_once_at_its_best() -> None:
     ranked = predict_all(window=2**20, match_rate=2, unit_ps=lambda _: UNIT_PS)
-    assert sorted(one.making.index_name for one in ranked) == sorted(MODELLED)
+    assert sorted(one.spec.index_name for one in ranked) == sorted(MODELLED)
     costs = [one.tuple_ns for one in ranked]
     assert costs == sorted(costs)
     for one in ranked:
         default = predict(
-            Making(index=one.making.index), window=2**20, match_rate=2, unit_ps=UNIT_PS
+            WindowJoinSpec(index=one.spec.index), window=2**20, match_rate=2, unit_ps=UNIT_PS
         )
         assert one.tuple_ns <= default.tuple_ns
-    assert ranked[-1].making.index == "nested_loop"
+    assert ranked[-1].spec.index == "nested_loop"
 
 
 def test_every_index_is_ranked_at_its_own_prices() -> None:
@@ -150,4 +150,4 @@ def test_every_index_is_ranked_at_its_own_prices() -> None:
         return tuple(ps // 1000 for ps in UNIT_PS) if index == "bw_tree" else UNIT_PS
 
     ranked = predict_all(window=2**20, match_rate=2, unit_ps=unit_ps)
-    assert ranked[0].making.index == "bw_tree"
+    assert ranked[0].spec.index == "bw_tree"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.window_join.registry import Making
+from joins.window_join.registry import WindowJoinSpec
 from scenarios.calibration.window_workload import band_join, time_join
 
 
 def test_tuples_that_fill_the_windows_are_not_counted() -> None:
     keys = np.zeros(30, np.int64)
-    join = Making().make(self_join=False, unit_ps=None)
+    join = WindowJoinSpec().make(self_join=False, unit_ps=None)
     timed = time_join(join, band_join(keys, 0, 10), 20)
     assert timed.tuples == 10
     assert timed.work.matches == 10 * 10  # every tuple sees a full window of equal keys

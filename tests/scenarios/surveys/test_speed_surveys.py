@@ -18,7 +18,7 @@ from joins.codes import decode
 from joins.indexes.immutable.po_join import PoJoinSegment
 from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.structures import SEGMENTS
-from joins.window_join.registry import INDEXES, Making
+from joins.window_join.registry import INDEXES, WindowJoinSpec
 from joins.window_join.window_join import WindowJoin
 from netsim.cost import load_profile
 from scenarios import scenario_files
@@ -287,8 +287,10 @@ def test_every_window_of_drifting_tuples_is_timed(threads: int, clock: str, shif
 
 
 def test_a_wrong_join_of_drifting_values_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Making.make
-    monkeypatch.setattr(Making, "make", lambda *args, **keys: Forgetful(right(*args, **keys)))
+    right = WindowJoinSpec.make
+    monkeypatch.setattr(
+        WindowJoinSpec, "make", lambda *args, **keys: Forgetful(right(*args, **keys))
+    )
     assert not take_drift().passed
 
 
