@@ -128,7 +128,7 @@ def synthetic(rows: int, **others: Any) -> StreamConfig:
     ("other", "how"),
     [
         (synthetic(5), "in memory"),
-        (synthetic(1 << 20), "by Spark"),
+        (synthetic(1 << 22), "by Spark"),
         (synthetic(5, where="x > 2"), "by Spark"),
         (StreamConfig(files=("a.csv",)), "by Spark"),
     ],
@@ -143,6 +143,21 @@ def test_only_small_synthetic_streams_of_several_runs_are_made_in_memory(
         "SELECT A.x FROM A, B WHERE A.x < B.x WINDOW AS (SLIDE INTERVAL '1' ON '9')"
     )
     assert many_runs.Preparation()(config, query) == how  # type: ignore[comparison-overlap]
+
+
+def test_streams_made_in_memory_are_bounded_over_all_runs(
+    base: RunConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many_runs, "prepare_streams", lambda *_, **__: "by Spark")
+    monkeypatch.setattr(many_runs, "prepare_tables", lambda *_: "in memory")
+    query = parse_query("SELECT A.x FROM A WHERE A.x1 < A.x2 WINDOW AS (SLIDE INTERVAL '1' ON '9')")
+    preparation = many_runs.Preparation()
+    third = (1 << 22) // 3
+    prepared: list[Any] = [
+        preparation(base.model_copy(update={"streams": (synthetic(third + number),)}), query)
+        for number in (0, 1, 2, 0)
+    ]
+    assert prepared == ["in memory", "in memory", "by Spark", "in memory"]
 
 
 def test_bytes_held_count_each_array_once_and_views_as_what_they_are_views_of() -> None:
