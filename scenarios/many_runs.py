@@ -41,7 +41,7 @@ BULKY = (TRACE, "results.parquet", "probes-*.parquet", "replay/*")
 """What a run leaves beside its ``run.json``; a run of many can be repeated alone to see it."""
 
 _MADE_IN_MEMORY = 1 << 22
-"""Most tuples that the streams of several runs have in memory together: some 300 MB."""
+"""Most tuples that the streams of several runs have in memory together: some 450 MB."""
 
 VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "spo_join": {
