@@ -56,7 +56,7 @@ def plan_points(study: Study, prepare: Prepare) -> dict[int, Plan]:
     A survey needs none, but memory. Raise :exc:`ConfigError` naming the point.
     """
     plans = {}
-    with lasting_session():  # each seed, for one, has streams of its own
+    with lasting_session():  # points may have streams of their own, as each seed has
         for point in study.points:
             try:
                 if point.config.survey:

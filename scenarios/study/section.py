@@ -461,8 +461,8 @@ class StudySection(_Part):
                         "statement it is to test"
                     )
                 if not claim.keys() & set(_STATED):
-                    kept = (*_STATED, "at", "paper", "slack")
-                    claim = {key: first[key] for key in kept if key in first} | claim
+                    alike_in = (*_STATED, "at", "paper", "slack")
+                    claim = {key: first[key] for key in alike_in if key in first} | claim
             alike.append(claim)
         return values | {"claims": alike}
 
