@@ -29,7 +29,7 @@ from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.index import Ranges, ranges_for, stored_codes
 from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES, make_window_index
 from joins.matches import ProbeResult
-from joins.queries.conditions import COMPARISONS, Condition
+from joins.queries.conditions import OPERATORS, Condition
 from scenarios.streams import SAMPLES
 
 _FILE = SAMPLES / "yellow_taxi_sample.parquet"
@@ -124,7 +124,7 @@ def measure() -> list[Result]:
         predicates = _QUERIES[query]
         fields = [field for field, _, _ in predicates]
         conditions = [
-            Condition(probe_field=field, stored_field=field, operator=COMPARISONS[op], dtype=dtype)
+            Condition(probe_field=field, stored_field=field, operator=OPERATORS[op], dtype=dtype)
             for field, op, dtype in predicates
         ]
         table = pq.read_table(_FILE, columns=fields)

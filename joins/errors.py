@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -50,7 +51,7 @@ class OutputError(JoinsimError):
     """
 
 
-_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | {127: 0x2421}
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def show_controls(text: str) -> str:
@@ -61,7 +62,11 @@ def show_controls(text: str) -> str:
     >>> show_controls("a\x1bb")
     'a␛b'
     """
-    return text.translate(_PICTURES)
+    return _CONTROLS.sub(_picture_of, text)
+
+
+def _picture_of(control: re.Match[str]) -> str:
+    return "\u2421" if control[0] == "\x7f" else chr(0x2400 + ord(control[0]))
 
 
 def suggest(name: str, known: Iterable[str], opening: str = "there are") -> str:

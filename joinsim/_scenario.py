@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -201,12 +201,7 @@ class Scenario:
                     f"{self.config.name}: survey is for a study or a sweep, whose points are "
                     "surveys in the place of runs, as in joinsim sweep --over survey.KEY=A,B"
                 )
-            plan = self._prepare_and_compile(address, clock)
-            if every_ns is not None:
-                check_saves(plan)
-                if out is None and not self.keep:
-                    raise ConfigError("save_every: name a folder that stays, as in out='run'")
-            return self._run(plan, out, clock, every_ns)
+            return self._run_once(out, address, clock, every_ns)
         if address is not None or every_ns is not None:
             raise ConfigError(
                 f"{self.config.name} is a study of many runs: an address and save_every are for one"
@@ -509,6 +504,21 @@ class Scenario:
                 if self.topology is not None:
                     raise
                 raise TopologyError(f"{error}{name_others(self.config)}") from None
+
+    def _run_once(
+        self, out: str | Path | None, address: str | None, clock: WallClock, every_ns: int | None
+    ) -> Run:
+        """Prepare a single run and make it."""
+        from scenarios.report.vega_script import making_vega_script
+
+        stays = out is not None or self.keep  # and has a report
+        with making_vega_script() if stays else nullcontext():
+            plan = self._prepare_and_compile(address, clock)
+            if every_ns is not None:
+                check_saves(plan)
+                if not stays:
+                    raise ConfigError("save_every: name a folder that stays, as in out='run'")
+            return self._run(plan, out, clock, every_ns)
 
     def _prepare_and_compile(self, address: str | None, clock: WallClock) -> Plan:
         """Do what `prepare` does; while Spark is busy with it, compile what the run needs."""

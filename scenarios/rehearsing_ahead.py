@@ -2,8 +2,7 @@
 
 Where Spark has to prepare the data first, and nothing is compiled yet, both take long, and Spark
 seldom keeps all cores busy. So another process rehearses meanwhile, and stores what it compiles.
-Not a thread: numba compiles in Python, which would keep this process from talking to Spark. That
-process also makes the script that reports draw with, which takes a second the first time.
+Not a thread: numba compiles in Python, which would keep this process from talking to Spark.
 """
 
 from __future__ import annotations
@@ -95,7 +94,4 @@ if __name__ == "__main__":
     with suppress(Exception):  # the run itself will meet it again
         config = RunConfig.model_validate_json(request)
         rehearse(*make_plan(config, prepare=_first_rows).rehearsal)
-    from scenarios.report.picture import vega_script  # no other process needs it
-
-    vega_script()
     os._exit(0)

@@ -101,7 +101,7 @@ class Comparison:
     def mirrored(self) -> Comparison:
         """The operator that says the same with the two sides exchanged."""
         signs = frozenset(-sign for sign in self.signs)
-        return next(other for other in COMPARISONS.values() if other.signs == signs)
+        return next(other for other in OPERATORS.values() if other.signs == signs)
 
     def text(self, left: str, right: str) -> str:
         """Spell a predicate as queries do."""
@@ -143,7 +143,7 @@ class Comparison:
         return f"{left} {'<>' if self.negated else self.symbol} {right}"
 
 
-COMPARISONS = {
+OPERATORS = {
     spelt: Comparison(symbol, frozenset(signs), compare, spelt)
     for spelt, symbol, signs, compare in (
         ("<", "<", {-1}, operator.lt),
@@ -238,7 +238,7 @@ class Band:
                 distance = abs(left - right)
         if whole:
             return distance <= self.reach
-        return COMPARISONS[self.symbol].compare(distance, float(self.width))
+        return OPERATORS[self.symbol].compare(distance, float(self.width))
 
     def sql(self, left: str, right: str, *, whole: bool) -> str:
         """Return it as `Comparison.sql` does; of whole values, the ends are found by *right* alone.

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from lark import Lark, Token, Transformer, Tree, v_args
 from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
-from joins.queries.conditions import COMPARISONS, Band, Field, Operator, prepared_name
+from joins.machine.cache import cache_folder
+from joins.queries.conditions import OPERATORS, Band, Field, Operator, prepared_name
 from joins.queries.interval import Bound, IntervalClause
 from joins.queries.query import JoinQuery, Predicate, QueryError
 from joins.queries.windows import StreamWindows, WindowClause
 
-_OPERATORS = " | ".join(f'"{spelt}"' for spelt in sorted(COMPARISONS, key=len, reverse=True))
+_OPERATORS = " | ".join(f'"{spelt}"' for spelt in sorted(OPERATORS, key=len, reverse=True))
 
 _RESERVED = "SELECT|FROM|WHERE|AND|BETWEEN|WINDOW|AS|ABS|SLIDE|INTERVAL|ON|PRECISE"
 
@@ -128,7 +130,10 @@ def _tree(text: str) -> Tree[Any]:
 
 @cache
 def _grammar() -> Lark:
-    return Lark(GRAMMAR, start="query", parser="lalr")
+    folder = cache_folder()
+    with suppress(OSError):  # without the folder it is read anew each time, which takes 40 ms
+        folder.mkdir(parents=True, exist_ok=True)
+    return Lark(GRAMMAR, start="query", parser="lalr", cache=str(folder / "grammar"))
 
 
 def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> QuerySyntaxError:
@@ -163,7 +168,7 @@ class _Builder(Transformer[Any, JoinQuery]):  # type: ignore[misc]
         return ".".join(value) if isinstance(value, tuple) else value
 
     def comparison(self, left: Any, operator: str, right: Any) -> Any:
-        return left, COMPARISONS[operator], right
+        return left, OPERATORS[operator], right
 
     def band(self, left: Any, right: Any, operator: str, width: str) -> Any:
         try:

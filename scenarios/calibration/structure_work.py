@@ -33,7 +33,7 @@ from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShap
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO
 from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES, make_window_index
 from joins.interval_join import IntervalJoin
-from joins.queries.conditions import COMPARISONS, Condition
+from joins.queries.conditions import OPERATORS, Condition
 from joins.queries.parser import parse_query
 from joins.window_join.registry import INDEXES, SHARED, WindowJoinSpec
 from joins.work import ELAPSED_NS, NO_WORK, Step, Work
@@ -372,7 +372,7 @@ def _window_index(name: str) -> Workload:
     hashed = name == "hash"
     symbols = ("=" if hashed else "<", "<")
     conditions = [
-        Condition(probe_field=f, stored_field=f, operator=COMPARISONS[symbol], dtype="int64")
+        Condition(probe_field=f, stored_field=f, operator=OPERATORS[symbol], dtype="int64")
         for f, symbol in zip("xy", symbols, strict=True)
     ]
 

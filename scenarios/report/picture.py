@@ -11,10 +11,7 @@ import csv
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import version
 from io import StringIO
 from math import isfinite
 from pathlib import Path
@@ -24,8 +21,6 @@ from typing import Any
 from markupsafe import Markup
 
 from actors.whole_files import write_bytes, write_text
-from joins.errors import OutputError
-from joins.machine.cache import cache_folder
 from scenarios.scenario_files import ConfigError
 
 COLOURS = {
@@ -259,25 +254,6 @@ def pictures_json(pictures: Mapping[str, Picture]) -> Markup:
     """Return pictures as the text of a script element of a page."""
     named = {name: picture.as_json() for name, picture in pictures.items()}
     return Markup(json.dumps(named, separators=(",", ":")).replace("<", "\\u003c"))
-
-
-@cache
-def vega_script() -> Markup:
-    """Return the JavaScript that draws pictures, from the user's cache folder.
-
-    To make it takes seconds; so that is done once for each version.
-    """
-    path = cache_folder() / f"vega-{version('vl-convert-python')}.js"
-    if path.is_file():
-        return Markup(path.read_text(encoding="utf-8"))
-    import vl_convert
-
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    bundle = bundle.replace("</script", "<\\/script")
-    with suppress(OSError, OutputError):  # no folder to write to: it is made in every process
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, bundle)
-    return Markup(bundle)
 
 
 def check_suffix(path: Path) -> str:

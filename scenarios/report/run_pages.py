@@ -28,7 +28,7 @@ from scenarios.formatting import (
     format_duration,
     format_ms,
 )
-from scenarios.report.picture import COLOURS, SERIES, pictures_json, vega_script
+from scenarios.report.picture import COLOURS, SERIES, pictures_json
 from scenarios.report.result_tables import checks_table, offenders_table
 from scenarios.report.run_pictures import (
     MESSAGES_MAX,
@@ -39,6 +39,7 @@ from scenarios.report.run_pictures import (
     time_picture,
 )
 from scenarios.report.run_summary import NEAR, describe_verdict, settings_tables, summary
+from scenarios.report.vega_script import vega_script
 from scenarios.run import FinishedRun
 from scenarios.run_directory import RUN_RECORD, read_json
 from scenarios.scenario_files import ConfigError, validate

@@ -23,7 +23,7 @@ from annotated_types import Interval
 
 from actors.feed import Disorder
 from actors.source import Feeding
-from joins.queries.conditions import COMPARISONS
+from joins.queries.conditions import OPERATORS
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery, QueryError
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
@@ -119,7 +119,7 @@ _INTEGERS = np.array(
 )
 """At either end of int64, and where floats begin to leave whole numbers out."""
 
-_COMPARISONS = list(dict.fromkeys(one.symbol for one in COMPARISONS.values()))
+_SYMBOLS = list(dict.fromkeys(one.symbol for one in OPERATORS.values()))
 _WIDTHS = (0.1, 0.3, 1, 2)
 """Of bands: some below and some above the distance of whole values."""
 
@@ -562,7 +562,7 @@ def _number(bound: object) -> float:
 def _predicate(rng: Random, left: str, right: str) -> str:
     """Draw a predicate between fields of the two sides, which *left* and *right* format."""
     if _maybe(rng):
-        return _comparison(rng, left, right, _COMPARISONS)
+        return _comparison(rng, left, right, _SYMBOLS)
     field, operator = _one_of(rng, "xy"), _one_of(rng, ["<", "<="])
     width = _one_of(rng, _WIDTHS)
     return f"ABS({left.format(field)} - {right.format(field)}) {operator} {width}"

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from joins.codes import decode, encode
 from joins.indexes.index import make_ranges, ranges_for, stored_codes
-from joins.queries.conditions import COMPARISONS, Band, Condition, Operator
+from joins.queries.conditions import OPERATORS, Band, Condition, Operator
 
 VALUES = st.floats(allow_nan=False) | st.integers(-3, 3).map(float)
 
@@ -27,12 +27,12 @@ SPECIAL = [-np.inf, -1e300, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, 2.0**53, 1e30
 FLOATS = st.sampled_from(SPECIAL) | st.integers(-9, 9).map(lambda i: i / 4)
 WHOLE = st.sampled_from([-(2**63), -(2**53), 0, 2**53, 2**53 + 1, 2**63 - 1]) | st.integers(-9, 9)
 DRAWN = {"float64": FLOATS, "int64": WHOLE}
-OPERATORS = [*COMPARISONS.values(), Band("<=", "0.5"), Band("<", "1"), Band("<=", "3")]
+CONDITION_OPERATORS = [*OPERATORS.values(), Band("<=", "0.5"), Band("<", "1"), Band("<=", "3")]
 
 
 @given(
     data=st.data(),
-    operator=st.sampled_from(OPERATORS),
+    operator=st.sampled_from(CONDITION_OPERATORS),
     dtypes=st.tuples(*[st.sampled_from(["int64", "float64"])] * 2),
 )
 def test_a_stored_code_lies_in_a_range_exactly_if_the_predicate_holds(
@@ -57,7 +57,7 @@ def test_a_stored_code_lies_in_a_range_exactly_if_the_predicate_holds(
 
 def test_a_nan_that_would_be_stored_is_refused_by_field_and_row() -> None:
     conditions = [
-        Condition(probe_field="p", stored_field="s", operator=COMPARISONS["<"], dtype="float64")
+        Condition(probe_field="p", stored_field="s", operator=OPERATORS["<"], dtype="float64")
     ]
     with pytest.raises(ValueError, match="s: row 2 is NaN"):
         stored_codes(conditions, [np.array([1.0, -0.0, np.nan])])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from joins.batch import Schema
 from joins.codes import decode, encode
-from joins.queries.conditions import COMPARISONS, Band, Condition
+from joins.queries.conditions import OPERATORS, Band, Condition
 from joins.queries.parser import parse_query
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -47,7 +47,7 @@ int_widths = st.integers(0, 30) | st.integers(0, 2**64 + 2) | st.sampled_from([2
 
 
 def condition(op: str, dtype: str, width: float | int | None = None) -> Condition:
-    operator = COMPARISONS[op] if width is None else Band(op, str(width))
+    operator = OPERATORS[op] if width is None else Band(op, str(width))
     return Condition(probe_field="p", stored_field="s", operator=operator, dtype=dtype)
 
 

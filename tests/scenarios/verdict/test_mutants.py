@@ -16,7 +16,7 @@ from actors.panjoin.chain import Chain
 from actors.spo_join.immutable import PoJoinPE
 from actors.window_join import HashPartitioned, PeGrid, Replicated, RoundRobin
 from joins.indexes.windows.chain_index import ChainIndex
-from joins.queries.conditions import COMPARISONS, Band, Comparison
+from joins.queries.conditions import OPERATORS, Band, Comparison
 from joins.queries.interval import Interval
 from joins.queries.windows import Window, WindowBounds
 from joins.semijoins.operand_windows import Horizon
@@ -159,7 +159,7 @@ def _loose(original: Any, self: Any, right: np.ndarray) -> Any:
     """Read ``<=`` where ``<`` is written, and the other way round."""
     other = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
     spelt = other.get(self.symbol, self.symbol)
-    return original(COMPARISONS[spelt], right)
+    return original(OPERATORS[spelt], right)
 
 
 def _wider(by: int) -> Any:
@@ -173,7 +173,7 @@ def _wider(by: int) -> Any:
 
 
 def _reads_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(COMPARISONS, "<=", COMPARISONS["<"])
+    monkeypatch.setitem(OPERATORS, "<=", OPERATORS["<"])
 
 
 def _all_late(original: Any, self: Any) -> Any:

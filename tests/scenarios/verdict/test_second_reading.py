@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.oracle.match import evaluate
-from joins.queries.conditions import COMPARISONS
+from joins.queries.conditions import OPERATORS
 from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
 from scenarios.verdict.second_reading import check_reading, difference, read_again
@@ -115,7 +115,7 @@ def test_an_operator_that_is_read_as_another_is_noticed(
     spelt: str, read: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = TEXT.replace("<=", spelt)
-    monkeypatch.setitem(COMPARISONS, spelt, COMPARISONS[read])
+    monkeypatch.setitem(OPERATORS, spelt, OPERATORS[read])
     check = check_reading(text, {"W": "100"}, parse_query(text).bind(W="100"))
     same = {"!=": "<>"}.get(read, read) == {"!=": "<>"}.get(spelt, spelt)
     assert check.passed is same

@@ -20,7 +20,7 @@ from joins.indexes.windows.hash_index import HashIndex
 from joins.indexes.windows.ie_join import IeJoin
 from joins.indexes.windows.nested_loop import NestedLoop
 from joins.indexes.windows.window_tree import WindowTree
-from joins.queries.conditions import COMPARISONS, Condition
+from joins.queries.conditions import OPERATORS, Condition
 from tests.joins.codes import GREATEST, LEAST, draw_codes
 
 OPTIONS = {"chain_index": {"length": 7}}
@@ -28,9 +28,7 @@ EVERY_INDEX = pytest.mark.parametrize("name", WINDOW_INDEXES)
 
 
 def condition(operator):
-    return Condition(
-        probe_field="a", stored_field="a", operator=COMPARISONS[operator], dtype="int64"
-    )
+    return Condition(probe_field="a", stored_field="a", operator=OPERATORS[operator], dtype="int64")
 
 
 def make(name, predicates, **options):
