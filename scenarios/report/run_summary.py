@@ -25,7 +25,7 @@ from actors.result_files import COLLECTORS_SCHEMA, collectors_path
 from actors.source import NS_PER_S
 from netsim.cost import COSTS, load_profile
 from netsim.network import PRESETS
-from netsim.outcome import Injected
+from netsim.outcome import Injected, Recovered
 from scenarios.config import NetworkConfig, plain_value
 from scenarios.faults_config import FaultConfig
 from scenarios.formatting import (
@@ -289,7 +289,7 @@ def summary_rows(finished: FinishedRun) -> list[tuple[str, str]]:
     if load := measure_load(finished):
         rows += [("batching", load.batching), ("load", load.saturation)]
     if outcome.injected:
-        rows += _faults(outcome.injected)
+        rows += _faults(outcome.injected, outcome.recovered)
     collected = collectors(finished)
     if collected["delay_ms"]:
         waited = f"at most {format_count(collected['most_tuples'])} tuples waited in one of them"
@@ -311,10 +311,11 @@ def _rejected(streams: Sequence[PreparedStream]) -> list[tuple[str, str]]:
     return [("rejected", ", ".join(left_out))] if left_out else []
 
 
-def _faults(injected: Injected) -> list[tuple[str, str]]:
+def _faults(injected: Injected, recovered: Recovered | None) -> list[tuple[str, str]]:
     """Return what went wrong and what the transport did about it, as names and values."""
-    counts = ", ".join(f"{count:,} {kind}" for kind, count in injected.counts.items() if count)
-    rows = [("faults", counts or "none of them hit anything")]
+    counts = {"crash": recovered.crashes if recovered else 0, **injected.counts}
+    words = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+    rows = [("faults", words or "none of them hit anything")]
     if injected.acknowledgements:
         sent = f"{injected.retransmissions:,} frames sent again ({injected.timeouts:,} timeouts)"
         answers = f"{injected.acknowledgements:,} acknowledgements"

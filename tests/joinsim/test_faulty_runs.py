@@ -142,6 +142,13 @@ def test_what_went_wrong_is_in_the_files_of_the_run(tmp_path: Path) -> None:
     assert "every 3 ms" in page
 
 
+def test_the_summary_counts_crashes_among_faults() -> None:
+    crash = {"kind": "crash", "actor": "joiner.1", "start": "1 ms", "end": "2 ms"}
+    run = joined("split_join", [crash])
+    assert run.summary["recovery"]["crashes"] == 1
+    assert re.search(r"faults +1 crash\n", str(run))
+
+
 def test_a_run_without_faults_says_nothing_of_them() -> None:
     run = joined("kp_oij", [])
     assert run.summary["faults"] is None
