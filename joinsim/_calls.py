@@ -66,7 +66,7 @@ def run(
         stream (see `prepare`, which reads CSV) or its folder, or a `synthetic` stream.
     topology
         The system to run it on: a name (see `topologies`), or a `Topology` of your own. By default
-        (``"auto"``) the one that `scenarios.plan` has for the query; the run's notes say why.
+        (``"auto"``) one that fits the query; the run's notes say why.
     network
         A preset (``same-host``, ``rack``, ``data-centre``, ``wan``, ``infiniband``), or the keys
         of a scenario's section ``network``.
@@ -86,11 +86,10 @@ def run(
         ``"rows"``.
     arrival
         The order in which tuples arrive, of all streams or by stream: a column of times, or
-        ``"rows"``, the order of the rows, so that what is out of order in the data is fed so. By
-        default they arrive in the order of event time. For interval joins, and windows of time in a
-        system that joins out of order.
+        ``"rows"``, the order of the rows. By default it is the order of event time. For interval
+        joins, and windows of time in a system that joins out of order.
     rows
-        Take at most so many tuples of each stream, the first in time.
+        Take at most this many tuples of each stream, the first in time.
     seed
         Of everything random in the run.
     pairs
@@ -304,7 +303,7 @@ def sweep(
         W), ``skew`` (of synthetic fields) or ``topology``. The first runs along x, the second from
         line to line, others from panel to panel.
     seeds
-        With how many seeds each point runs, for 95 % intervals.
+        How many seeds each point runs with, for 95 % intervals.
     measures
         Dotted names, see `scenarios.measures`; by default throughput, latency and bytes.
     find
@@ -394,9 +393,9 @@ def advise(
         The caller's own rate, of all streams together; by default that of the event times. Latency,
         bytes and memory are measured at this rate.
     machines
-        At most so many do the join's work; sources and sinks are not counted.
+        The most that may do the join's work; sources and sinks are not counted.
     network
-        As for `run`; ``{"cores": 4}`` gives each machine so many. By default ``rack``, or what the
+        As for `run`; ``{"cores": 4}`` gives each machine four. By default ``rack``, or what the
         scenario says.
     topologies
         The systems to look at; by default all.
@@ -405,10 +404,9 @@ def advise(
         ``polars``, ``native-spark`` and others (see `Scenario.compare_engines`), or ``all``; empty
         for none.
     budget_s
-        Seconds of real time that all may take. They decide how many candidates run; one does in
-        any case.
+        Seconds of real time for all of it. It decides how many candidates run, at least one.
     seeds
-        With how many the best run, for 95 % intervals.
+        How many the best run with, for 95 % intervals.
     prices
         ``core_hour``, ``machine_hour``, ``gigabyte`` (that crosses the network), in one currency.
     scale
@@ -470,9 +468,9 @@ def plan(
     bind: Mapping[str, str | int] | None = None,
     **parameters: Any,
 ) -> Proposal:
-    """Explain how a system that plans (``semijoin``, ``ibwj``) will go about a join.
+    """Return the plan of a system that plans its join (``semijoin``, ``ibwj``), and its costs.
 
-    Parameters are those of `run`; with *simulate* the plan is run, and its costs are measured.
+    Parameters are those of `run`; with *simulate* the plan is run, to compare its costs.
 
     Raises
     ------

@@ -51,7 +51,7 @@ def reproduce(
     out
         Folder for what it writes; by default ``runs/reproduce-PAPER/SCALE``.
     repeat
-        With how many seeds every point is run; by default as each study says.
+        How many seeds every point runs with; by default as each study says.
     fresh
         Whether to run all studies again.
     observer

@@ -47,7 +47,7 @@ def prepare(
     where
         Condition on the rows to take, in SQL.
     rows
-        Take the first so many in time.
+        Take only this many rows, the first in time.
     out
         Folder that receives the stream's folder.
     progress

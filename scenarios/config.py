@@ -123,7 +123,7 @@ class StreamConfig(Section):
         column is looked for.
     arrival
         The order in which tuples arrive: a column of times, or ``rows``, the order of the rows; by
-        default that of event time. What a query must be for it is as for ``feeding.disorder``.
+        default that of event time. For the queries that ``feeding.disorder`` is for.
     where
         Condition on the rows to take; by default all. What an expression may have in it:
         `spark_bridge.pipeline.expressions`.
@@ -237,9 +237,9 @@ class FeedingConfig(Section):
     rate_tps
         Tuples per virtual second, of all streams together; by default as fast as they are taken.
     disorder
-        Event time by which tuples arrive late, drawn from the seed: the longest delay, or if not
-        *bounded* the mean. For interval joins, and windows of time in a system that joins out of
-        order.
+        Delay by which tuples arrive out of order, in event time, drawn from the seed: the longest,
+        or if not *bounded* the mean. For interval joins, and windows of time in a system that joins
+        out of order.
     bounded
         Whether delays are uniform up to *disorder*; else they are exponential with that mean.
     watermark_lag
@@ -295,9 +295,9 @@ class RunConfig(Section):
     figure
         Which figure or table of a paper it belongs to.
     topology
-        The system; ``auto`` takes the one that `scenarios.plan` has for the query.
+        The system; ``auto`` takes one that fits the query.
     parameters
-        What is set of the system.
+        Parameters of the system.
     query
         The query's text.
     bind

@@ -33,7 +33,7 @@ class FaultConfig(BaseModel, ABC):
     end
         Virtual time at which it ends; by default with the run.
     every
-        The span comes back so often, from start to start.
+        Time from one start of the span to the next; by default it comes once.
     random
         In each period of *every* the span begins at a moment drawn from the run's seed.
     """
@@ -74,7 +74,7 @@ class LinkFaultConfig(FaultConfig):
     kind
         What goes wrong; it decides which of the next keys there are.
     rate
-        Share of the frames that it happens to.
+        Share of the frames that are hit.
     delay
         How much later frames come.
     factor
@@ -97,14 +97,14 @@ class LinkFaultConfig(FaultConfig):
 
 
 class Loss(LinkFaultConfig):
-    """Frames that are lost: so many of them."""
+    """Frames that are lost."""
 
     kind: Literal["loss"]
     rate: Rate
 
 
 class Duplicate(LinkFaultConfig):
-    """Frames that arrive twice: so many of them."""
+    """Frames that arrive twice."""
 
     kind: Literal["duplicate"]
     rate: Rate
@@ -119,7 +119,7 @@ class Reorder(LinkFaultConfig):
 
 
 class Delay(LinkFaultConfig):
-    """A delay spike: every frame takes so much longer."""
+    """A delay spike: every frame takes *delay* longer."""
 
     kind: Literal["delay"]
     delay: Duration

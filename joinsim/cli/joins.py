@@ -265,7 +265,7 @@ def advise(
         int | None,
         typer.Option(min=1, help="Your own tuples a second; by default that of the event times."),
     ] = None,
-    machines: Annotated[int, typer.Option(min=1, help="At most so many do the join's work.")] = 8,
+    machines: Annotated[int, typer.Option(min=1, help="The most that may do the join's work.")] = 8,
     budget: Annotated[str, typer.Option(help="Real time that it may take.")] = "60s",
     price: Annotated[
         list[str] | None,
@@ -279,7 +279,10 @@ def advise(
         typer.Option(help="Real engines to run in what time is left, all, or empty for none."),
     ] = "duckdb,polars",
     seeds: Annotated[
-        int, typer.Option(min=1, max=100, help="Run the best with so many, for 95 % intervals.")
+        int,
+        typer.Option(
+            min=1, max=100, help="How many the best systems run with, for 95 % intervals."
+        ),
     ] = 3,
 ) -> int:
     """Find the topology that is best for a query and its data, and say why."""
@@ -333,7 +336,8 @@ def sweep(
         typer.Option(help="Find at each point the highest rate at which queues do not grow."),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(min=1, max=100, help="Run every point with so many, for 95 % intervals.")
+        int,
+        typer.Option(min=1, max=100, help="How many every point runs with, for 95 % intervals."),
     ] = 1,
     measure: Annotated[
         str | None,
@@ -387,7 +391,7 @@ def plan(
         bool, typer.Option(help="Run the plan, and print its costs beside the estimated ones.")
     ] = True,
 ) -> int:
-    """Explain how a system will go about a join, and what that should cost."""
+    """Print the plan of a system that plans its join (semijoin, ibwj), and its estimated costs."""
     from joinsim import ConfigError
     from scenarios.terminal.views import show_proposal, show_run
 

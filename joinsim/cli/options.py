@@ -55,9 +55,13 @@ class QueryOptions:
     ] = None
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A parameter, or a dotted key."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A parameter of the topology, or a scenario's key, as in network.preset=wan.",
+        ),
     ] = None
-    rows: Annotated[int | None, typer.Option(help="Tuples taken of each stream.")] = None
+    rows: Annotated[int | None, typer.Option(help="Tuples taken of each stream, at most.")] = None
     time: Annotated[
         list[str] | None,
         typer.Option(
@@ -90,7 +94,7 @@ class RunOptions(QueryOptions):
     topology: Annotated[
         str | None,
         typer.Option(
-            help="The system to run it on; auto, or none, takes one that can.",
+            help="The system to run it on; auto, the default, takes one that fits the query.",
             autocompletion=complete_topology,
         ),
     ] = None
@@ -111,7 +115,7 @@ class RunOptions(QueryOptions):
     ] = None
     resume: Annotated[
         Path | None,
-        typer.Option(help="Go on with the interrupted run in this directory, which says all else."),
+        typer.Option(help="Go on with the interrupted run in this directory, as it was started."),
     ] = None
     watch: Annotated[
         bool,
@@ -122,7 +126,7 @@ class RunOptions(QueryOptions):
     ] = None
     repeat: Annotated[
         int | None,
-        typer.Option(help="Of a study, run every point with so many seeds, for 95 % intervals."),
+        typer.Option(help="Of a study, run every point with this many seeds, for 95 % intervals."),
     ] = None
 
 

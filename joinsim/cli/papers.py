@@ -43,7 +43,7 @@ def reproduce(
     ] = None,
     repeat: Annotated[
         int | None,
-        typer.Option(help="Run every point with so many seeds; by default as each study says."),
+        typer.Option(help="Run every point with this many seeds; by default as each study says."),
     ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Run studies again whose results are there.")

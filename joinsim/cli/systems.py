@@ -47,7 +47,7 @@ def show(
         Path | None, typer.Option(help="Draw it into a file: .svg, .png or .pdf.")
     ] = None,
 ) -> None:
-    """Show who sends to whom in a topology, and what can be set of it."""
+    """Show who sends to whom in a topology, and its parameters."""
     import joinsim
     from scenarios.plan import make_parameters
     from scenarios.terminal.views import show_topology
@@ -107,7 +107,9 @@ def calibrate(
     processes: Annotated[int, typer.Option(min=1, help="Ray processes of live runs.")] = 2,
     passes: Annotated[
         int,
-        typer.Option(min=0, help="Measure each structure so often; 0: take the default prices."),
+        typer.Option(
+            min=0, help="How often each structure is measured; 0 takes the default prices."
+        ),
     ] = 1,
     out: Annotated[Path, typer.Option(help="TOML file to write the profile to.")] = Path(
         "calibrated.toml"
@@ -164,10 +166,10 @@ def fuzz(
     ] = None,
     json_output: Json = False,
 ) -> int:
-    """Run worlds drawn at random, judge each, and make small what fails.
+    """Run small joins drawn at random (worlds), judge each, and shrink those that fail.
 
-    A world is a query, tuples, a system, a network and an order of arrival. The exit code is 1 if
-    one fails.
+    A world is a query, tuples, a system, a network, an order of arrival, faults and crashes. The
+    exit code is 1 if one fails.
     """
     import joinsim
     from scenarios.terminal.views import show_fuzzed
@@ -194,7 +196,7 @@ def replay(
 ) -> int:
     """Run the world in a file again.
 
-    The exit code is 1 if it fails, or if its run is another one than when the file was written.
+    The exit code is 1 if it fails, or if its trace differs from the one recorded in the file.
     """
     import joinsim
     from scenarios.terminal.views import show_replayed
@@ -256,7 +258,9 @@ def prepare(
         list[str] | None, typer.Option("--field", help="A join field: must be valid in every row.")
     ] = None,
     where: Annotated[str | None, typer.Option(help="SQL condition on the rows to take.")] = None,
-    rows: Annotated[int | None, typer.Option(help="Take the first so many in time.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Take only this many, the first in time.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Directory to put the stream in.")] = Path("prepared"),
     json_output: Json = False,
 ) -> None:

@@ -282,17 +282,17 @@ class Claim(_Part):
     at_most
         No value is more.
     near
-        Each value is at most so many times as far above 1 as the paper's own number at its x, and
-        the paper's at most so many times as far as it. The numbers are those of the study's
-        ``paper`` for the same variants; an x without one is not judged.
+        Each value is at most this many times as far above 1 as the paper's own number at its x,
+        and the paper's at most this many times as far as the value. The numbers are those of the
+        study's ``paper`` for the same variants; an x without one is not judged.
     cases
-        At so many x, at least, the bounds are kept; by default at all.
+        At how many x, at least, the bounds are kept; by default at all.
     mean
         The bounds are for the mean of the values, where the paper has an average.
     paper
         The paper's own number, where it has one for the claim.
     slack
-        Share that counts as no difference: a step may go against the trend by so much, or one value
+        Share that counts as no difference: a step may go against the trend by it, or one value
         of the first lie below the second's; the whole trend, or the largest lead, must be more.
     why
         Why it does not hold here, where that is known.
