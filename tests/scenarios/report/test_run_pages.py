@@ -161,7 +161,7 @@ def test_messages_are_drawn_from_sender_to_receiver_up_to_a_limit(
     for one in drawn:
         times = [one[name] for name in ("sent_s", "arrived_s", "started_s", "done_s")]
         assert times == sorted(times)
-    assert "these are all messages of the run" in page.text
+    assert "These are all messages of the run" in page.text
     few = first_messages(good.directory / "trace.parquet", 7)
     assert few["sent_s"] == [one["sent_s"] for one in drawn[:7]]
 
