@@ -70,10 +70,10 @@ class PanJoinParameters:
     buffer
         Tuples that a BI-Sort's insertion buffer has room for; None takes a share of a subwindow.
     batch_count
-        A batch goes out when so many tuples of one stream wait; None takes 1,024, or the subwindow
-        if that is less.
+        A batch goes out when this many tuples of one stream wait; None takes 1,024, or the
+        subwindow if that is less.
     collecting_time
-        A batch goes out, too, when its first tuple has waited so long.
+        A batch goes out, too, when its first tuple has waited this long.
     results
         Where workers send them: straight on, or back to the manager.
     prefilters

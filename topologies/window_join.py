@@ -267,7 +267,7 @@ class Bchj(WindowJoinTopology[PeParameters]):
     Each of k PEs stores the whole window, and compares a k-th of the tuples with all of it by
     nested loops. The paper says of it only that it broadcasts each tuple to all PEs, where
     SplitJoin deals them out in turns. Were a tuple stored at one PE and probed at all, this would
-    be SplitJoin with another dealing. So it is read as what databases call a broadcast join: one
+    be SplitJoin, dealt out otherwise. So it is read as what databases call a broadcast join: one
     side is replicated, the other partitioned by hash; in a stream every tuple is in turn both.
     Against SplitJoin it has the same messages to the PEs and the same comparisons, k times the
     inserts and the memory, and one answer a tuple, not k.
