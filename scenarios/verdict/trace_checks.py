@@ -336,10 +336,14 @@ def check_trace(outcome: Outcome, trace: ReadTrace, tuples: int, *, own: bool) -
     whole = not (outcome.lost or outcome.doubled or outcome.recovered)
     if whole and trace.crossed != sent:
         wrong.append(f"its messages have {trace.crossed:,} bytes, not {sent:,}")
-    detail = "its times are in order, and its bytes are the run's"
+    detail = "its times are in order"
     if trace.virtual:
         detail = "its digest and times are the run's, and no message was faster than its link"
-    detail += "; bytes were not compared, since some messages have no row" if not whole else ""
+    detail += (
+        "; its bytes are the run's"
+        if whole
+        else "; bytes were not compared, since some messages have no row"
+    )
     return CheckResult(name="trace", passed=not wrong, detail="; ".join(wrong) or detail)
 
 

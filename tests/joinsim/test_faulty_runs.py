@@ -102,6 +102,17 @@ def test_under_faults_other_processes_have_the_digest_of_inline(
     assert elsewhere.summary["faults"] == inline.summary["faults"]
 
 
+def test_a_live_run_with_recovery_says_nothing_of_bytes_but_that_they_were_not_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_threads(monkeypatch)
+    run = js.run(
+        QUERIES["kp_oij"], streams(), topology="kp_oij", clock="live", recovery={}, pairs=False
+    )
+    (trace,) = (check for check in run.verdict.checks if check.name == "trace")
+    assert trace.detail.startswith("its times are in order; bytes were not compared")
+
+
 def test_a_run_loses_a_fifth_of_all_frames_and_ends_within_ten_seconds() -> None:
     for topology in QUERIES:
         run = joined(topology, [{"kind": "loss", "rate": 0.2}])
