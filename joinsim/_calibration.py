@@ -139,7 +139,7 @@ def calibrate(
         raise ConfigError(f"out = {out}: there is no folder {out.parent}")
     if out.suffix != ".toml":
         raise ConfigError(f"out = {out}: a profile is a TOML file, whose name ends in .toml")
-    used = None if path is None else read_profile(path, "profile")
+    used = None if path is None else read_profile(path)
     names = registered_names(topologies) or list(TOPOLOGIES)
     watched, operators = Watched(), None
     live = live and used is None

@@ -228,7 +228,7 @@ def make_plan(
     # Before the data, because preparing them can take minutes.
     job = replace(topology.sketch(query), feeding=_feeding(config), sink=config.sink)
     sketch = topology.build(job, parameters)
-    read_profile(config.profile, "profile", topology.name)
+    read_profile(config.profile, topology.name)
     network = build_network(config.network, sketch.placement.values())
     check_links(network, sketch)
     _check_faults(config, sketch)
@@ -340,8 +340,8 @@ def _check_address(config: RunConfig, address: str | None) -> None:
         ) from None
 
 
-def read_profile(name: str | Path, key: str, topology: str = "") -> CostProfile:
-    """Return what work costs; raise :exc:`ConfigError` where what *key* names is no profile.
+def read_profile(name: str | Path, topology: str = "") -> CostProfile:
+    """Return what work costs; raise :exc:`ConfigError` where *name* is no profile.
 
     What it has of the operators of a *topology* must be right, too.
     """
@@ -349,7 +349,7 @@ def read_profile(name: str | Path, key: str, topology: str = "") -> CostProfile:
         operator_profiles(name, topology)
         return load_profile(name)
     except ValueError as error:
-        raise ConfigError(f"{key}: {error}") from None
+        raise ConfigError(f"profile: {error}") from None
 
 
 def _check_faults(config: RunConfig, sketch: ActorGraph) -> None:

@@ -300,9 +300,7 @@ def _side_by_side(
 def _take_survey(config: RunConfig) -> RunResult:
     """Take the survey of a point that is one."""
     assert config.survey is not None  # what has no plan
-    surveyed = take_survey(
-        config.survey, seed=config.seed, profile=read_profile(config.profile, "profile")
-    )
+    surveyed = take_survey(config.survey, seed=config.seed, profile=read_profile(config.profile))
     record = surveyed.record | {"checked": surveyed.checked}
     return RunResult(config=config, record=record, passed=surveyed.passed, claims_exact=False)
 

@@ -33,10 +33,15 @@ from scenarios.verdict import CheckResult, PairCounts, Verdict
 from scenarios.verdict.approximation import Approximated, measure_approximation
 from scenarios.verdict.latency_check import LatencyCheck
 from scenarios.verdict.lateness import Lateness, check_lateness
-from scenarios.verdict.oracle_check import Expectation, PairDifferences, arrival_numbers, compare
+from scenarios.verdict.oracle_check import (
+    Expectation,
+    PairDifferences,
+    arrivals_of_offenders,
+    compare,
+)
 from scenarios.verdict.trace_checks import (
+    FileTotals,
     ReadTrace,
-    Written,
     arrivals_of,
     check_conservation,
     check_fifo,
@@ -103,7 +108,7 @@ def judge(
         approximation=approximation,
         latencies=latencies,
     )
-    numbers = arrival_numbers(found.offenders, plan.files, plan.feeding.disorder)
+    numbers = arrivals_of_offenders(found.offenders, plan.files, plan.feeding.disorder)
     offenders = [
         replace(one, arrivals_ms=arrivals_of(numbers[one.probe_stream, one.probe_id], path))
         for one in found.offenders
@@ -276,7 +281,7 @@ def _sinks(
 ) -> CheckResult:
     graph = plan.graph()
     sinks = {name for name, spec in graph.specs.items() if spec.actor is Sink}
-    written = Written(
+    written = FileTotals(
         by_sender=found.by_sender,
         pairs=found.reported,
         late=lateness.claimed,

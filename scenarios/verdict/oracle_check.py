@@ -502,7 +502,7 @@ def _offender(kind: str, stream: int, probe_id: int, *matches: int) -> Offender:
     )
 
 
-def arrival_numbers(
+def arrivals_of_offenders(
     offenders: Iterable[Offender],
     files: tuple[StreamData, ...],
     disorder: Disorder | Recorded | None,

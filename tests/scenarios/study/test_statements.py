@@ -12,9 +12,8 @@ from scenarios.study.reproduction import (
     PAPERS,
     ClaimCounts,
     find_studies,
-    not_compared,
-    statements_of_paper,
     statements_of_study,
+    untested_statements,
 )
 from scenarios.study.section import Claim, StudySection
 from scenarios.study.study import load_study
@@ -111,8 +110,7 @@ def test_outcomes_are_counted() -> None:
 def test_at_least_85_percent_of_what_the_papers_state_is_tested() -> None:
     tested = untested = 0
     for paper in PAPERS:
-        assert len(statements_of_paper(paper)) == len(not_compared(paper))
-        untested += len(not_compared(paper))
+        untested += len(untested_statements(paper))
         for name in find_studies(paper):
             study = load_study(name)
             assert study is not None
