@@ -19,6 +19,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from actors.feed import open_feed
 from actors.source import NS_PER_S
@@ -29,6 +30,7 @@ from joins.window_join.registry import WindowJoinSpec
 from joins.window_join.rows import RowMaker
 from scenarios.calibration.window_workload import time_join, tuples_to_time
 from scenarios.config import build_network
+from scenarios.data_statistics import match_share
 from scenarios.formatting import NO_VALUE, TextTable, format_count, notebook_html
 from scenarios.measures import measured_costs, record
 from scenarios.plan import Plan
@@ -403,12 +405,8 @@ def _match_rate(plan: Plan, lengths: list[int]) -> float:
     sample = open_feed(plan.files, None).take(_SAMPLE_ROWS)
     if sample is None:
         return 0.0
-    probing, stored = sample.parts[0], sample.parts[-1]
-    holds = np.ones((len(probing), len(stored)), bool)
-    for condition in plan.query.conditions(0, [file.schema for file in plan.files]):
-        probe = probing.fields[condition.probe_field][:, np.newaxis]
-        holds &= condition.holds(probe, stored.fields[condition.stored_field])
-    return float(holds.mean()) * float(np.mean(lengths)) if holds.size else 0.0
+    newer, older = (pa.table(dict(part.fields)) for part in (sample.parts[0], sample.parts[-1]))
+    return match_share(plan.query, newer, older) * float(np.mean(lengths))
 
 
 def _settings(spec: WindowJoinSpec) -> list[str]:

@@ -34,6 +34,7 @@ from scenarios.observer import Line
 from scenarios.plan import Plan, Prepare, bound_query, make_plan, parameter_names
 from scenarios.run import Simulated, execute, simulate
 from scenarios.scenario_files import ConfigError, change
+from scenarios.study.judging import Estimate
 from scenarios.sweep import PES
 from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 
@@ -110,6 +111,11 @@ class Candidate:
         records = self.saturated if wanted.saturated or not self.fed else self.fed
         known = [look_up(one, wanted.measure) for one in records]
         return [value for value in known if value is not None]
+
+    def estimate(self, goal: str) -> Estimate | None:
+        """Return the mean of its `values`, with the interval of the seeds; None without a value."""
+        values = self.values(goal)
+        return Estimate(tuple(values)) if values else None
 
 
 def _label(topology: str, parameters: Mapping[str, Any]) -> str:
