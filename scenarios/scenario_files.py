@@ -185,8 +185,8 @@ def build(values: dict[str, Any], *, where: str) -> RunConfig:
     return validate(RunConfig, values, where=where)
 
 
-def validate(kind: type[T], values: Mapping[str, Any], *, where: str) -> T:
-    """Check *values* and return the section, or the dataclass of parameters, that they describe.
+def validate(kind: type[T], values: Any, *, where: str) -> T:
+    """Check *values* and return the section, dataclass of parameters, or value that they describe.
 
     Raise :exc:`ConfigError` that names *where* they come from and every key that is wrong.
     """

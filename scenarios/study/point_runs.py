@@ -28,7 +28,6 @@ from scenarios.measures import (
     highest_sustained,
     is_sustained,
     look_up,
-    record,
     saturated_tps,
 )
 from scenarios.plan import Plan, Prepare, make_plan, read_profile
@@ -317,14 +316,8 @@ def _find_sustainable(one: _PointRun) -> RunResult:
     def sustains(rate: int) -> bool:
         with TemporaryDirectory(dir=one.directory) as folder:
             finished = run(rate, folder)
-            sustained[rate] = None
-            if is_sustained(finished):
-                sustained[rate] = RunResult(
-                    config=one.point.config,
-                    record=record(finished, one.parts),
-                    passed=finished.verdict.passed,
-                    claims_exact=finished.verdict.claims_exact,
-                )
+            result = RunResult.of(finished, one.point.config, one.parts)
+            sustained[rate] = result if is_sustained(finished) else None
         return sustained[rate] is not None
 
     with TemporaryDirectory(dir=one.directory) as folder:
