@@ -1,6 +1,6 @@
-"""What the data of a query are like: rates, skew, duplicates, disorder, selectivity by a sample.
+"""What the data of a query are like: rates, skew, duplicates, disorder, and sampled selectivity.
 
-And the same data with a key that half of the tuples have.
+`with_hot_key` makes them more skewed than they are.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Rate = Annotated[float, Field(ge=0, lt=1)]
 
 
 class FaultConfig(BaseModel, ABC):
-    """When a fault is there.
+    """When a fault is active.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class FaultConfig(BaseModel, ABC):
     end
         Virtual time at which it ends; by default with the run.
     every
-        The span comes back so often, from start to start.
+        From the start of one span to the start of the next.
     random
         In each period of *every* the span begins at a moment drawn from the run's seed.
     """
@@ -70,7 +70,7 @@ class LinkFaultConfig(FaultConfig):
     receiver
         Pattern of the receiving sites' names; by default all.
     between
-        Two patterns, in place of sender and receiver: the fault is there both ways.
+        Two patterns, in place of sender and receiver: the fault is active both ways.
     kind
         What goes wrong; it decides which of the next keys there are.
     rate

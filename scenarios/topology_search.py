@@ -316,7 +316,7 @@ class Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether that is now; one run at least has time."""
+        """Whether this round has to end now; never before one run has ended."""
         return self.spent.runs > 0 and self.seconds_left < 0
 
     def run(self, chosen: Sequence[Candidate]) -> list[Candidate]:

@@ -29,7 +29,7 @@ from netsim.trace import TRACE_SCHEMA
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
-from scenarios.verdict import CheckResult, PairCounts, Verdict
+from scenarios.verdict import CheckResult, Offender, PairCounts, Verdict
 from scenarios.verdict.approximation import Approximated, measure_approximation
 from scenarios.verdict.latency_check import LatencyCheck
 from scenarios.verdict.lateness import Lateness, check_lateness
@@ -108,17 +108,11 @@ def judge(
         approximation=approximation,
         latencies=latencies,
     )
-    numbers = arrivals_of_offenders(found.offenders, plan.files, plan.feeding.disorder)
-    offenders = [
-        replace(one, arrivals_ms=arrivals_of(numbers[one.probe_stream, one.probe_id], path))
-        for one in found.offenders
-    ]
-    offenders += [one for one in found.strays if 0 <= one.probe_stream < len(plan.files)]
     verdict = Verdict(
         claims_exact=claims_exact and not weaker,
         **{count.name: getattr(found, count.name) for count in fields(PairCounts)},
         late=lateness.claimed,
-        offenders=offenders,
+        offenders=_offenders(plan, found, path),
     )
     bound = {name: str(value) for name, value in plan.config.bind.items()}
     verdict.checks = [
@@ -156,6 +150,16 @@ def judge(
     verdict.checks += sampled
     verdict.as_promised |= sampled[0].passed is True
     return verdict, found.latencies, approximated
+
+
+def _offenders(plan: Plan, found: PairDifferences, trace: Path) -> list[Offender]:
+    """Return the pairs to be named, those of tuples that exist with when these arrived."""
+    numbers = arrivals_of_offenders(found.offenders, plan.files, plan.feeding.disorder)
+    offenders = [
+        replace(one, arrivals_ms=arrivals_of(numbers[one.probe_stream, one.probe_id], trace))
+        for one in found.offenders
+    ]
+    return offenders + [one for one in found.strays if 0 <= one.probe_stream < len(plan.files)]
 
 
 def _require_files(plan: Plan, directory: Path) -> None:
