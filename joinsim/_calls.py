@@ -309,7 +309,7 @@ def sweep(
         Dotted names, see `scenarios.measures`; by default throughput, latency and bytes.
     find
         ``"sustainable"``: find at each point the highest rate at which queues do not grow, see
-        `scenarios.measures.is_sustained`.
+        `scenarios.sustainable.is_sustained`.
     scale
         Of a scenario; by default ``laptop``.
     time, arrival

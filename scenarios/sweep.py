@@ -33,7 +33,7 @@ MEASURES = {
 """What a sweep measures unless it is said, to what that is called; see `scenarios.measures`."""
 
 SUSTAINABLE = "sustainable_tps"
-"""What a search finds at each point: see `scenarios.measures.is_sustained`."""
+"""What a search finds at each point: see `scenarios.sustainable.is_sustained`."""
 SEARCHED = {
     SUSTAINABLE: "sustainable rate, tuples/s",
     "latency_ms.p95": "latency p95 at that rate, ms",

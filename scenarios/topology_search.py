@@ -29,12 +29,13 @@ from actors.protocol import Progress
 from actors.source import NS_PER_S
 from netsim.network import NetworkError
 from scenarios.config import RunConfig
-from scenarios.measures import ENDS, is_sustained, look_up, record
+from scenarios.measures import ENDS, look_up, record
 from scenarios.observer import Line
 from scenarios.plan import Plan, Prepare, bound_query, make_plan, parameter_names
 from scenarios.run import Simulated, execute, simulate
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.judging import Estimate
+from scenarios.sustainable import is_sustained
 from scenarios.sweep import PES
 from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 

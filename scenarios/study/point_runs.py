@@ -23,13 +23,7 @@ from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine import MachinePace, free_memory_bytes, without_collections
 from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
-from scenarios.measures import (
-    Parts,
-    highest_sustained,
-    is_sustained,
-    look_up,
-    saturated_tps,
-)
+from scenarios.measures import Parts, look_up
 from scenarios.plan import Plan, Prepare, make_plan, read_profile
 from scenarios.processes import process_pool
 from scenarios.run import FinishedRun, InlineHosting, execute
@@ -38,6 +32,7 @@ from scenarios.scenario_files import ConfigError, change
 from scenarios.study.findings import Findings, digest_inputs, digest_runs
 from scenarios.study.study import Point, Study, kernel_clock
 from scenarios.surveys.survey import take_survey
+from scenarios.sustainable import highest_sustained, is_sustained, saturated_tps
 from scenarios.sweep import SUSTAINABLE
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
