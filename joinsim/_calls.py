@@ -25,7 +25,7 @@ from topologies.topology import SinkPlace
 
 if TYPE_CHECKING:
     from joinsim._outcomes import Advice, EngineComparison, StudyRun
-    from scenarios.planner import Proposal
+    from scenarios.planners.planner import Proposal
 
 
 def run(

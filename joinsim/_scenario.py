@@ -55,7 +55,7 @@ from topologies.quantities import Duration
 # a quarter of a second.
 if TYPE_CHECKING:
     from scenarios.plan import Prepare
-    from scenarios.planner import Proposal
+    from scenarios.planners.planner import Proposal
     from scenarios.study.study import Point, Study
 
 _SHARED = RunConfig.model_fields.keys() - {"topology", "parameters"}
@@ -459,7 +459,7 @@ class Scenario:
         ConfigError
             The system has nothing to plan.
         """
-        from scenarios.planner import PLANNERS
+        from scenarios.planners import PLANNERS
 
         self._check_query("plan for")
         config = self.config

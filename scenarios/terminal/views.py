@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from scenarios.calibration.live_runs import LivePrediction
     from scenarios.engines.comparison import EngineComparison
     from scenarios.many_runs import SystemComparison
-    from scenarios.planner import Proposal
+    from scenarios.planners.planner import Proposal
     from scenarios.study.findings import Findings
     from scenarios.study.reproduction import Reproduction
     from scenarios.study.study import Study
