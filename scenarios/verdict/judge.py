@@ -83,6 +83,7 @@ def judge(
 
     path = directory / TRACE
     _require_files(plan, directory)
+    collectors = pq.read_table(collectors_path(directory))
     graph = plan.graph()
     latencies = LatencyCheck(plan)
     trace = ReadTrace(
@@ -117,7 +118,7 @@ def judge(
     bound = {name: str(value) for name, value in plan.config.bind.items()}
     verdict.checks = [
         check_reading(plan.config.query, bound, plan.query),
-        _check_files(plan, directory, found.odd_rows),
+        _check_files(plan, directory, collectors, found.odd_rows),
         _oracle(verdict),
         _rows(found),
         _pairs(found),
@@ -130,7 +131,7 @@ def judge(
             sum(file.tuples for file in plan.files),
             own=not all(graph.specs[source].is_ours for source in graph.sources),
         ),
-        _sinks(plan, directory, outcome, trace, found, lateness),
+        _sinks(plan, outcome, trace, found, lateness, collectors.num_rows),
         latencies.check(),
         lateness.check(
             plan.query,
@@ -178,7 +179,7 @@ def _require_files(plan: Plan, directory: Path) -> None:
                 raise DataError(f"{path}: column {name} has missing values; {_AGAIN}")
 
 
-def _check_files(plan: Plan, directory: Path, odd_rows: int) -> CheckResult:
+def _check_files(plan: Plan, directory: Path, collectors: pa.Table, odd_rows: int) -> CheckResult:
     """Check that there is no other file of results, and that figures are possible.
 
     *odd_rows* are those of reports that no actor can have sent, see
@@ -189,7 +190,6 @@ def _check_files(plan: Plan, directory: Path, odd_rows: int) -> CheckResult:
     for path in expected:
         if path.is_dir():
             others |= set(path.iterdir()) - set(part_files(path))
-    collectors = pq.read_table(collectors_path(directory))
     negative = sum(any(figure < 0 for figure in row.values()) for row in collectors.to_pylist())
     wrong = []
     if others:
@@ -277,11 +277,11 @@ def _recovery(verdict: Verdict, recovered: Recovered, *, claims_exact: bool) -> 
 
 def _sinks(
     plan: Plan,
-    directory: Path,
     outcome: Outcome,
     trace: ReadTrace,
     found: PairDifferences,
     lateness: Lateness,
+    collectors: int,
 ) -> CheckResult:
     graph = plan.graph()
     sinks = {name for name, spec in graph.specs.items() if spec.actor is Sink}
@@ -289,7 +289,7 @@ def _sinks(
         by_sender=found.by_sender,
         pairs=found.reported,
         late=lateness.claimed,
-        collectors=pq.read_table(collectors_path(directory)).num_rows,
+        collectors=collectors,
         streams=max(2, len(plan.files)),
         ours=all(spec.is_ours for spec in graph.specs.values()),
     )
