@@ -17,7 +17,7 @@ from scenarios.calibration.live_runs import (
     LivePrediction,
     Watched,
     calibration_plans,
-    predict,
+    predict_live,
     watch,
 )
 from scenarios.calibration.memory_speed import measure_memory
@@ -168,7 +168,8 @@ def calibrate(
         used = measured.base
     written = path or out
     predictions = [
-        predict(plan, speed, profile=written, processes=processes) for plan, speed in watched.live
+        predict_live(plan, speed, profile=written, processes=processes)
+        for plan, speed in watched.live
     ]
     return Calibration(
         profile=used, path=written, operators=measured, predictions=tuple(predictions)

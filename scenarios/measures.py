@@ -69,7 +69,7 @@ from topologies.actor_graph import ActorGraph
 Parts = Mapping[str, Sequence[str]]
 """Name to the operators, or the single PEs, that a part of the system consists of."""
 
-ENDS = ("source", "sink")
+END_ROLES = ("source", "sink")
 """Roles that feed a system and take its results: no part of it."""
 
 _PERCENTILES = {f"p{p}": p for p in (1, 5, *range(10, 91, 10), 25, 75, 95, 99)} | {"max": 100}
@@ -86,7 +86,7 @@ def record(finished: FinishedRun, parts: Parts | None = None) -> dict[str, Any]:
     config, tuples = finished.plan.config, finished.outcome.tuples
     graph = finished.plan.graph()
     roles = graph.roles
-    operators = [role for role in graph.operators if role not in ENDS]
+    operators = [role for role in graph.operators if role not in END_ROLES]
     named = {
         part: [actor for actor, role in roles.items() if role in members or actor in members]
         for part, members in ({role: (role,) for role in operators} | dict(parts or {})).items()

@@ -322,7 +322,7 @@ class LivePrediction:
         }
 
 
-def predict(plan: Plan, live: Speed, *, profile: Path, processes: int) -> LivePrediction:
+def predict_live(plan: Plan, live: Speed, *, profile: Path, processes: int) -> LivePrediction:
     """Run *plan* in virtual time, with the costs of *profile*, to compare with *live* runs.
 
     Its sites are the processes of those, each with a core.

@@ -27,7 +27,7 @@ from scenarios.report.result_tables import reproduction_table
 from scenarios.run_directory import UNFINISHED, WrittenResult, read_json
 from scenarios.scenario_files import ConfigError, validate
 from scenarios.study.findings import Findings
-from scenarios.study.judging import Finding, Outcome
+from scenarios.study.judging import ClaimOutcome, Finding
 from scenarios.study.section import StudySection
 from scenarios.study.study import load_study
 
@@ -90,7 +90,7 @@ class Statement:
     paper: float | None
     study: str = ""
     claims: tuple[str, ...] = ()
-    outcome: Outcome
+    outcome: ClaimOutcome
     why: str
 
 
@@ -177,7 +177,7 @@ def statements_of_study(
     return statements
 
 
-def _outcome(judged: Sequence[Finding]) -> tuple[Outcome, str]:
+def _outcome(judged: Sequence[Finding]) -> tuple[ClaimOutcome, str]:
     """Return what came of a statement, and why it fails or cannot be compared."""
     outcomes = [one.outcome for one in judged]
     about = [one for one in judged if one.holds is False] or judged

@@ -37,7 +37,7 @@ from scenarios.verdict.oracle_check import (
     Expectation,
     PairDifferences,
     arrivals_of_offenders,
-    compare,
+    compare_with_oracle,
 )
 from scenarios.verdict.trace_checks import (
     FileTotals,
@@ -99,7 +99,7 @@ def judge(
     weaker = bool(recovered and recovered.weakens)
     claims_exact = plan.topology.claims_exact(plan.parameters)
     approximation = plan.topology.approximation(plan.query, plan.parameters)
-    found = compare(
+    found = compare_with_oracle(
         plan,
         directory,
         pairs_directory,

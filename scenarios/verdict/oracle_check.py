@@ -296,7 +296,7 @@ class _Differing(NamedTuple):
     fingerprint: np.ndarray
 
 
-def compare(
+def compare_with_oracle(
     plan: Plan,
     directory: Path,
     pairs_directory: Callable[[], Path],

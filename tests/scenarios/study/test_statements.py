@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scenarios.study.judging import Finding, Outcome
+from scenarios.study.judging import ClaimOutcome, Finding
 from scenarios.study.reproduction import (
     PAPERS,
     ClaimCounts,
@@ -52,7 +52,7 @@ def judged(claim: Claim, holds: bool | None, why: str = "", *, undecided: bool =
     ],
 )
 def test_a_statement_holds_where_all_claims_that_test_it_do(
-    came: Sequence[tuple[bool | None, str]], outcome: Outcome, why: str
+    came: Sequence[tuple[bool | None, str]], outcome: ClaimOutcome, why: str
 ) -> None:
     section = section_of({"text": "s"}, {"text": "s by the clock", "states": "s"})
     findings = [judged(claim, *result) for claim, result in zip(section.claims, came, strict=False)]
