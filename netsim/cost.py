@@ -53,7 +53,8 @@ def _check_whole(figures: Mapping[str, object]) -> None:
     """
     for name, value in figures.items():
         if isinstance(value, tuple):
-            _check_whole({f"{name}[{place}]": one for place, one in enumerate(value)})
+            if not all(type(one) is int and one >= 0 for one in value):
+                _check_whole({f"{name}[{place}]": one for place, one in enumerate(value)})
         elif type(value) is not int or value < 0:
             unit = " of picoseconds" if "_ps" in name else ""
             raise ValueError(f"{name} is {value!r}; it must be a whole number{unit}, 0 or more")
