@@ -25,13 +25,14 @@ from scenarios.config import RunConfig
 from scenarios.formatting import group_refusals
 from scenarios.machine import versions
 from scenarios.measures import Parts, record
-from scenarios.plan import Plan, Prepare, make_plan, parameter_names
+from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.report.run_summary import write_run_json
 from scenarios.run import FinishedRun, InlineHosting, Judging, execute
 from scenarios.run_directory import POINTS, TRACE, WrittenResult, remove_matching
 from scenarios.scenario_files import ConfigError, change
 from scenarios.streams import dictionary_names, prepare_streams
 from scenarios.synthetic import TIME
+from scenarios.system_choice import parameter_names
 from scenarios.tables import prepare_tables
 from spark_bridge.prepared import PreparedStream
 from topologies import TOPOLOGIES, Named, Topology, TopologyError, find_topologies
