@@ -31,10 +31,10 @@ from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
 from scenarios.verdict import CheckResult, Offender, PairCounts, Verdict
 from scenarios.verdict.approximation import Approximated, measure_approximation
+from scenarios.verdict.expectation import Expectation
 from scenarios.verdict.latency_check import LatencyCheck
 from scenarios.verdict.lateness import Lateness, check_lateness
 from scenarios.verdict.oracle_check import (
-    Expectation,
     PairDifferences,
     arrivals_of_offenders,
     compare_with_oracle,

@@ -13,7 +13,7 @@ import joinsim as js
 from actors.results import ResultEpochs
 from actors.window_join import RoundRobin
 from joins.queries.interval import Interval
-from scenarios.verdict.oracle_check import expected_sums
+from scenarios.verdict.expectation import expected_sums
 from scenarios.worlds import fuzzing
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import fuzz, try_world
