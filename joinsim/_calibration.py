@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from scenarios.calibration.live_runs import (
     LivePrediction,
     Watched,
     calibration_plans,
-    predict,
+    predict_live,
     watch,
 )
 from scenarios.calibration.memory_speed import measure_memory
@@ -139,47 +139,52 @@ def calibrate(
         raise ConfigError(f"out = {out}: there is no folder {out.parent}")
     if out.suffix != ".toml":
         raise ConfigError(f"out = {out}: a profile is a TOML file, whose name ends in .toml")
-    used = None if path is None else read_profile(path, "profile")
     names = registered_names(topologies) or list(TOPOLOGIES)
-    watched, operators = Watched(), None
-    live = live and used is None
-    if used is None:
-        default = load_profile()
-        if passes:
-            note = observer.note
-            note("structures, operation by operation: a quarter of an hour a pass")
-            costs = fit.fit_structures(measure_all(passes=passes, note=note), default.unit_ps)
-            note("memory")
-            default = replace(default, name="calibrated", structures=costs, memory=measure_memory())
-        operators = fit.Calibrated(base=default, machine=fit.machine())
+    measured = None
+    if path is None:
+        measured = _measure_structures(passes, observer.note)
+        used = measured.base
+    else:
+        used = read_profile(path)
+    live = live and measured is not None
+    watched = Watched()
     if live or validate:
         with observer.preparing() as progress:
-            jobs = list(calibration_plans(rows, Preparation(progress), topologies=names))
+            plans = list(calibration_plans(rows, Preparation(progress), topologies=names))
         watched = watch(
-            jobs,
-            processes=processes,
-            observing=live,
-            measuring=validate,
-            note=observer.note,
+            plans, processes=processes, observing=live, measuring=validate, note=observer.note
         )
-    if operators is None:
-        assert used is not None
-    else:
+    if measured is not None:
         comment = "Measured by `joinsim calibrate`. Picoseconds."
         if live:
-            fitted = fit.fit(watched.operators, watched.carried, operators.base)
-            operators = replace(fitted, machine=operators.machine)
+            fitted = fit.fit(watched.operators, watched.carried, measured.base)
+            measured = replace(fitted, machine=measured.machine)
             comment = (
                 f"Measured by `joinsim calibrate`, with {watched.runs} live runs of {2 * rows:,} "
-                f"tuples; operators off by {fit.misfit(operators, watched.operators):.0%} in the "
+                f"tuples; operators off by {fit.misfit(measured, watched.operators):.0%} in the "
                 "median. Picoseconds."
             )
-        fit.write_profile(operators, out, comment)
-        used = operators.base
+        fit.write_profile(measured, out, comment)
+        used = measured.base
     written = path or out
     predictions = [
-        predict(plan, speed, profile=written, processes=processes) for plan, speed in watched.live
+        predict_live(plan, speed, profile=written, processes=processes)
+        for plan, speed in watched.live
     ]
     return Calibration(
-        profile=used, path=written, operators=operators, predictions=tuple(predictions)
+        profile=used, path=written, operators=measured, predictions=tuple(predictions)
     )
+
+
+def _measure_structures(passes: int, note: Callable[[str], None]) -> fit.Calibrated:
+    """Return the default profile with this machine's own prices of structures, and its memory's.
+
+    Without *passes* these are the default ones, too.
+    """
+    base = load_profile()
+    if passes:
+        note("structures, operation by operation: a quarter of an hour a pass")
+        costs = fit.fit_structures(measure_all(passes=passes, note=note), base.unit_ps)
+        note("memory")
+        base = replace(base, name="calibrated", structures=costs, memory=measure_memory())
+    return fit.Calibrated(base=base, machine=fit.machine())

@@ -25,7 +25,7 @@ from topologies.topology import SinkPlace
 
 if TYPE_CHECKING:
     from joinsim._outcomes import Advice, EngineComparison, StudyRun
-    from scenarios.planner import Proposal
+    from scenarios.planners.planner import Proposal
 
 
 def run(
@@ -308,7 +308,7 @@ def sweep(
         Dotted names, see `scenarios.measures`; by default throughput, latency and bytes.
     find
         ``"sustainable"``: find at each point the highest rate at which queues do not grow, see
-        `scenarios.measures.is_sustained`.
+        `scenarios.sustainable.is_sustained`.
     scale
         Of a scenario; by default ``laptop``.
     time, arrival

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, TypeAdapter, ValidationError
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from joins.errors import suggest
 from joins.machine.imports import import_meanwhile
@@ -55,7 +55,7 @@ from topologies.quantities import Duration
 # a quarter of a second.
 if TYPE_CHECKING:
     from scenarios.plan import Prepare
-    from scenarios.planner import Proposal
+    from scenarios.planners.planner import Proposal
     from scenarios.study.study import Point, Study
 
 _SHARED = RunConfig.model_fields.keys() - {"topology", "parameters"}
@@ -193,7 +193,10 @@ class Scenario:
         if settings or scale is not None:
             again = replace(self.with_settings(settings), scale=scale or self.scale)
             return again.run(out=out, address=address, save_every=save_every)
-        every_ns = None if save_every is None else _read_every(save_every)
+        every_ns = None
+        if save_every is not None:
+            where = f"save_every = {save_every!r}"
+            every_ns = scenario_files.validate(Duration, save_every, where=where)
         clock = self._clock()
         if self.study is None:
             if self.config.survey:
@@ -456,7 +459,7 @@ class Scenario:
         ConfigError
             The system has nothing to plan.
         """
-        from scenarios.planner import PLANNERS
+        from scenarios.planners import PLANNERS
 
         self._check_query("plan for")
         config = self.config
@@ -730,13 +733,3 @@ def _query_options(config: RunConfig) -> list[str]:
         words += ["--time", f"{name}={stream.time}"] if stream.time else []
         words += ["--arrival", f"{name}={stream.arrival}"] if stream.arrival else []
     return words
-
-
-def _read_every(value: str | int) -> int:
-    """Return how often to save, in nanoseconds."""
-    try:
-        every_ns: int = TypeAdapter(Duration).validate_python(value)
-        return every_ns
-    except ValidationError as error:
-        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"save_every = {value!r}: {reason}") from None

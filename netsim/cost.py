@@ -28,7 +28,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -36,21 +36,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 from joins.work import BYTES_COPIED, ELAPSED_NS, INSERTS, MATCHES, NO_WORK, Step, Work
 
 PROFILES = Path(__file__).parent / "profiles"
-
-TRANSPORT, OPERATORS = "transport", "operators"
-"""Keys of a profile that was measured operator by operator (see `operator_profiles`)."""
-
-MACHINE = "machine"
-"""Key of what a profile was measured on."""
-LIKE = "like"
-"""Among the prices of structures, the name of the profile that has all prices that are not written
-here; among those of an operation, the operation of that profile that has the others."""
-CALL = "call_ps"
-"""Among the prices of structures, what a call costs in those of that other profile."""
-STRUCTURES = "structures"
-"""Key of the prices of structures, by operation; or the name of a profile that has them."""
-MEMORY = "memory"
-"""Key of how fast the machine's memory is."""
 
 _FRACTION_BITS = 4
 """Logarithms are in sixteenths."""
@@ -61,16 +46,17 @@ _UNITS = tuple(
 """Prices of a unit of each counter, in the order of `joins.work.COUNTERS` without time itself."""
 
 
-def _are_whole(*figures: object) -> bool:
-    """Whether all *figures* are whole numbers, 0 or more: what prices and percents must be."""
-    return all(type(figure) is int and figure >= 0 for figure in figures)
+def _check_whole(figures: Mapping[str, object]) -> None:
+    """Raise :exc:`ValueError` naming the first of *figures* that is no whole number, 0 or more.
 
-
-def _check_prices(prices: Mapping[str, object]) -> None:
-    """Raise :exc:`ValueError` naming the first of *prices* that is no whole number, 0 or more."""
-    for name, value in prices.items():
-        if not _are_whole(value):
-            unit = " of picoseconds" if name.endswith("_ps") else ""
+    A figure may also be a tuple of such numbers, at any depth.
+    """
+    for name, value in figures.items():
+        if isinstance(value, tuple):
+            if not all(type(one) is int and one >= 0 for one in value):
+                _check_whole({f"{name}[{place}]": one for place, one in enumerate(value)})
+        elif type(value) is not int or value < 0:
+            unit = " of picoseconds" if "_ps" in name else ""
             raise ValueError(f"{name} is {value!r}; it must be a whole number{unit}, 0 or more")
 
 
@@ -115,9 +101,9 @@ class Memory:
         if not _ascend(self.sizes):
             raise ValueError(f"sizes are {list(self.sizes)}; they must ascend")
         for name in ("wait_ps", "read_ps", "apart_percents", "same_percents"):
-            column = getattr(self, name)
-            if len(column) != len(self.sizes) or not _are_whole(*column):
-                raise ValueError(f"{name} must be a whole number, 0 or more, for each of sizes")
+            if len(getattr(self, name)) != len(self.sizes):
+                raise ValueError(f"{name} must have an entry for each of sizes")
+        _check_whole(vars(self))
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Memory:
@@ -195,9 +181,9 @@ class StructureCost:
         lengths = {len(self.copied_percents), len(self.match_percents)}
         if not lengths <= {0, len(self.sizes)}:
             raise ValueError("copied_percents and match_percents must have an entry for each size")
-        percents = chain(*self.percents, self.copied_percents, self.match_percents)
-        if not _are_whole(self.call_ps, self.row_ps, *self.unit_ps, self.tuple_bytes, *percents):
-            raise ValueError("prices, percents and tuple_bytes must be whole numbers, 0 or more")
+        figures = vars(self) | dict(zip(_UNITS, self.unit_ps, strict=True))
+        del figures["unit_ps"], figures["_known"]
+        _check_whole(figures)
 
     @classmethod
     def read(cls, values: Mapping[str, Any], base_ps: Sequence[int]) -> StructureCost:
@@ -359,7 +345,7 @@ class CostProfile:
     """Whether `sent_ns` can be more than 0."""
 
     def __post_init__(self) -> None:
-        _check_prices({name: getattr(self, name) for name in COSTS})
+        _check_whole({name: getattr(self, name) for name in COSTS})
 
     def floor_ns(self, rows: int, nbytes: int) -> int:
         """Return the least that a message of *rows* tuples and *nbytes* bytes costs to receive."""
@@ -471,14 +457,14 @@ def _version(path: Path) -> _Version:
 def _versions(path: Path) -> list[_Version]:
     """Return the version of a profile, and those of the profiles that it has prices from."""
     versions = [_version(path)]
-    while like := _structures_of(_parse(versions[-1])).get(LIKE):
+    while like := _structures_of(_parse(versions[-1])).get("like"):
         try:
             other = _version(profile_path(like))
         except ValueError as error:
-            raise ValueError(f"{versions[-1].path}: {STRUCTURES}: {error}") from None
+            raise ValueError(f"{versions[-1].path}: structures: {error}") from None
         if other in versions:
             raise ValueError(
-                f"{versions[-1].path}: {STRUCTURES} are like those of {like}, which has them from "
+                f"{versions[-1].path}: structures are like those of {like}, which has them from "
                 "this profile: one of them must have its own"
             )
         versions.append(other)
@@ -486,8 +472,9 @@ def _versions(path: Path) -> list[_Version]:
 
 
 def _structures_of(written: Mapping[str, Any]) -> dict[str, Any]:
-    structures = written.get(STRUCTURES, {})
-    return {LIKE: structures} if isinstance(structures, str) else dict(structures)
+    """Return a profile's prices of structures; ``like`` names the one that has all others."""
+    structures = written.get("structures", {})
+    return {"like": structures} if isinstance(structures, str) else dict(structures)
 
 
 @cache
@@ -511,28 +498,28 @@ def _kinds(written: Mapping[str, Any]) -> Iterator[tuple[str, object, type | Uni
     What a table has comes after the table itself.
     """
     yield "name", written.get("name", ""), str, "text"
-    for key in (TRANSPORT, MACHINE, MEMORY):
+    for key in ("transport", "machine", "memory"):
         yield key, written.get(key, {}), dict, "a table"
-    structures, operators = written.get(STRUCTURES, {}), written.get(OPERATORS, {})
-    yield STRUCTURES, structures, dict | str, "a table, or the name of a profile"
+    structures, operators = written.get("structures", {}), written.get("operators", {})
+    yield "structures", structures, dict | str, "a table, or the name of a profile"
     for name, cost in _structures_of(written).items():
-        if name == LIKE:
-            yield f"{STRUCTURES}.{name}", cost, str, "the name of a profile"
-        elif name != CALL:
-            yield f"{STRUCTURES}.{name}", cost, dict | str, "a table, or the name of one"
-    yield OPERATORS, operators, dict, "a table"
+        if name == "like":
+            yield f"structures.{name}", cost, str, "the name of a profile"
+        elif name != "call_ps":
+            yield f"structures.{name}", cost, dict | str, "a table, or the name of one"
+    yield "operators", operators, dict, "a table"
     for topology, costs in operators.items():
-        yield f"{OPERATORS}.{topology}", costs, dict, "a table"
+        yield f"operators.{topology}", costs, dict, "a table"
         for role, cost in costs.items():
-            yield f"{OPERATORS}.{topology}.{role}", cost, dict, "a table"
+            yield f"operators.{topology}.{role}", cost, dict, "a table"
 
 
 @cache
 def _load(version: _Version, *others: _Version) -> CostProfile:
-    apart = (TRANSPORT, OPERATORS, MACHINE, STRUCTURES, MEMORY)
+    apart = ("transport", "operators", "machine", "structures", "memory")
     path, written = version.path, _parse(version)
     values = {key: value for key, value in written.items() if key not in apart}
-    structures, memory = _structures_of(written), written.get(MEMORY)
+    structures, memory = _structures_of(written), written.get("memory")
     inherited = _load(*others) if others else None
     prices = {} if inherited is None else {cost: getattr(inherited, cost) for cost in COSTS}
     try:
@@ -543,7 +530,7 @@ def _load(version: _Version, *others: _Version) -> CostProfile:
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     inherited = inherited or profile
-    structures.pop(LIKE, None)
+    structures.pop("like", None)
     return replace(
         profile,
         structures=_read_structures(structures, profile, inherited.structures, path),
@@ -555,7 +542,7 @@ def _read_memory(values: Mapping[str, Any], path: Path) -> Memory:
     try:
         return Memory.read(values)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path}: {MEMORY}: {error}; joinsim calibrate measures it anew") from None
+        raise ValueError(f"{path}: memory: {error}; joinsim calibrate measures it anew") from None
 
 
 def _read_structures(
@@ -566,23 +553,23 @@ def _read_structures(
 ) -> dict[str, StructureCost]:
     """Read what steps cost, beside those that are *inherited*.
 
-    One that is the name of another costs what that one does, and one that is `LIKE` another but for
-    what is written; the price `CALL` is for all of them.
+    One that is the name of another costs what that one does; one that is ``like`` another, too, but
+    for what is written. A ``call_ps`` beside them is what a call costs in those inherited.
     """
     costs = dict(inherited)
     for name, cost in values.items():
         try:
-            if name == CALL:
+            if name == "call_ps":
                 costs = {step: replace(one, call_ps=cost) for step, one in costs.items()}
             elif isinstance(cost, str):
                 costs[name] = inherited[cost]
             else:
-                like = inherited[cost[LIKE]].written(profile.unit_ps) if LIKE in cost else {}
-                written = {key: value for key, value in cost.items() if key != LIKE}
+                like = inherited[cost["like"]].written(profile.unit_ps) if "like" in cost else {}
+                written = {key: value for key, value in cost.items() if key != "like"}
                 costs[name] = StructureCost.read(like | written, profile.unit_ps)
         except (KeyError, TypeError, ValueError) as error:
             advice = "joinsim calibrate measures it anew"
-            raise ValueError(f"{path}: {STRUCTURES}.{name}: {error}; {advice}") from None
+            raise ValueError(f"{path}: structures.{name}: {error}; {advice}") from None
     return costs
 
 
@@ -616,7 +603,7 @@ class TransportCost:
     sent_byte_ps: int
 
     def __post_init__(self) -> None:
-        _check_prices(vars(self))
+        _check_whole(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -638,7 +625,7 @@ class OperatorCost:
     work_percent: int
 
     def __post_init__(self) -> None:
-        _check_prices(vars(self))
+        _check_whole(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -693,15 +680,15 @@ def operator_profiles(name_or_path: str | Path, topology: str) -> dict[str, Oper
     """
     base, path = load_profile(name_or_path), profile_path(name_or_path)
     values = _parse(_version(path))
-    measured: Mapping[str, Any] = values.get(OPERATORS, {}).get(topology, {})
+    measured: Mapping[str, Any] = values.get("operators", {}).get(topology, {})
     if not measured:
         return {}
-    place = TRANSPORT
+    place = "transport"
     try:
-        transport = TransportCost(**values.get(TRANSPORT, {}))
+        transport = TransportCost(**values.get("transport", {}))
         profiles = {}
         for role, cost in measured.items():
-            place = f"{OPERATORS}.{topology}.{role}"
+            place = f"operators.{topology}.{role}"
             profiles[role] = OperatorProfile.of(base, transport, OperatorCost(**cost))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {place}: {error}") from None

@@ -57,7 +57,7 @@ _MUST_END = ("partition", "pause", "stall", "crash")
 
 @dataclass(frozen=True, kw_only=True)
 class _Timed:
-    """When a fault is there.
+    """When a fault is active.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class _Timed:
     from_ns, to_ns
         Virtual nanoseconds, the end excluded; None: to the end of the run.
     every_ns
-        The span comes back so often, counted from its start to the next; None: it does not.
+        From the start of one span to the start of the next; None: it does not come back.
     random
         In each period of *every_ns* the span begins at a moment drawn from the run's seed, not at
         the period's start.
@@ -144,7 +144,7 @@ Fault = LinkFault | ActorFault
 
 
 class FaultSpans:
-    """The spans of virtual time in which one fault is there; they do not overlap."""
+    """The spans of virtual time in which one fault is active; they do not overlap."""
 
     __slots__ = ("_every_ns", "_found", "_found_ns", "_from_ns", "_length_ns", "_start_ns")
 
@@ -176,7 +176,7 @@ class FaultSpans:
         return start_ns, start_ns + self._length_ns
 
     def active(self, now: int) -> bool:
-        """Return whether the fault is there."""
+        """Return whether the fault is active at *now*."""
         return self.at(now)[0] <= now
 
     def until(self, end_ns: int) -> Iterator[tuple[int, int]]:
@@ -354,7 +354,7 @@ class ActorFaults:
 
 
 def _over(kind: str, rows: Sequence[FaultSpans], now: int) -> int:
-    """Return when none of the spans is on any more: they may follow on each other."""
+    """Return when none of the spans is active any more; one may begin where another ends."""
     for _ in range(_IN_A_ROW):
         before_ns = now
         for spans in rows:
@@ -365,7 +365,7 @@ def _over(kind: str, rows: Sequence[FaultSpans], now: int) -> int:
             return now
     raise NetworkError(
         f"faults of kind {kind} follow on each other for ever, so that nothing goes on: leave some "
-        "time in which none of them is there"
+        "time in which none of them is active"
     )
 
 
@@ -439,7 +439,7 @@ class Faults:
         seed: int,
     ) -> None:
         self.rows = [(fault, FaultSpans(fault, [seed, at])) for at, fault in enumerate(rows)]
-        """The rows in their order, each with when it is there."""
+        """The rows in their order, each with when it is active."""
         self._placement = placement
         self._sources = sources
 

@@ -340,13 +340,7 @@ class FaultyKernel(Kernel):
         assert frame.letter is not None
         self._lost += 1
         frame.letter.channel.due -= 1
-        node = frame.letter.receiver
-        if frame.letter.port == FEEDBACK:  # it has none
-            return
-        if node.waiting:
-            self._admit(node.waiting.popleft(), now)
-        else:
-            node.credits += 1
+        self._free_room(frame.letter, now)
 
     # Actors.
 

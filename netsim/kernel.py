@@ -493,7 +493,11 @@ class Kernel:
         )
         letter.handle = None
         node.inbox.append(letter)
-        if not node.busy and not node.unsent:
+        self._go_on(node, now)
+
+    def _go_on(self, node: Node, now: int) -> None:
+        """Serve the next message in the inbox of *node*, if there is one and it is free to."""
+        if node.inbox and not node.busy and not node.unsent:
             self._start(node, now)
 
     def _start(self, node: Node, now: int) -> None:
@@ -506,11 +510,7 @@ class Kernel:
         site.free_cores -= 1
         letter = node.inbox.popleft()
         letter.started_ns = now
-        if letter.sender is not node and letter.port != FEEDBACK:
-            if node.waiting:
-                self._admit(node.waiting.popleft(), now)
-            else:
-                node.credits += 1
+        self._free_room(letter, now)
         letter.profile = profile = node.profiles[site.cores - site.free_cores - 1]
         floor = profile.local_ns if letter.sender.site is site else profile.floor_ns
         least_ns = now + floor(letter.rows, letter.nbytes)
@@ -519,6 +519,16 @@ class Kernel:
             self._at(least_ns, self._sync, letter)
         else:
             self._at(least_ns + self._extra_ns(letter, reply), self._complete, letter)
+
+    def _free_room(self, letter: Letter, now: int) -> None:
+        """Give the room of *letter* in its receiver's inbox, if it takes any, to the next one."""
+        node = letter.receiver
+        if letter.sender is node or letter.port == FEEDBACK:
+            return
+        if node.waiting:
+            self._admit(node.waiting.popleft(), now)
+        else:
+            node.credits += 1
 
     def _admit(self, letter: Letter, now: int) -> None:
         """Transmit a message that waited for room; its sender goes on if none of its others do."""
@@ -534,9 +544,7 @@ class Kernel:
 
     def _resume(self, letter: Letter, now: int) -> None:
         """Resume the sender of *letter*, its last message that waited for room."""
-        sender = letter.sender
-        if sender.inbox and not sender.busy and not sender.unsent:
-            self._start(sender, now)
+        self._go_on(letter.sender, now)
 
     def _sync(self, letter: Letter, now: int) -> None:
         node = letter.receiver
@@ -640,8 +648,7 @@ class Kernel:
         site.free_cores += 1
         if site.ready:
             self._start(heappop(site.ready)[2], now)
-        if node.inbox and not node.unsent:
-            self._start(node, now)
+        self._go_on(node, now)
 
     def _send(self, node: Node, sent: Sent, now: int) -> None:
         for name in sent.receivers:

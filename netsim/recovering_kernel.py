@@ -37,7 +37,6 @@ from typing import Any, Literal, Protocol
 import networkx as nx
 
 from actors.protocol import (
-    FEEDBACK,
     HEADER_BYTES,
     NO_SPAN,
     START,
@@ -375,8 +374,7 @@ class RecoveringKernel(Kernel):
         letter.epoch = self._parts[node.rank].epoch
         letter.reply = _Pause(pause_ns=nbytes * 8_000_000_000 // self._storage_bps)
         node.inbox.append(letter)
-        if not node.busy and not node.unsent:
-            self._start(node, now)
+        self._go_on(node, now)
 
     def _send_markers(self, node: Node, now: int) -> None:
         """Send a marker down each channel, behind all messages of the epoch before."""
@@ -556,11 +554,7 @@ class RecoveringKernel(Kernel):
             self._lose_timer(letter, now)
             return
         self._drop(letter)
-        if letter.port != FEEDBACK:
-            if node.waiting:
-                self._admit(node.waiting.popleft(), now)
-            else:
-                node.credits += 1
+        self._free_room(letter, now)
 
     def _drop(self, letter: Letter) -> None:
         self._dropped += 1

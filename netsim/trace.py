@@ -18,20 +18,9 @@ from actors.protocol import START, TIMER, Wiring
 from actors.whole_files import WholeTable
 
 COLUMNS = (
-    "sender",
-    "receiver",
-    "port",
-    "seq",
-    "nbytes",
-    "rows",
-    "first",
-    "last",
-    "sent_ns",
-    "left_ns",
-    "arrived_ns",
-    "started_ns",
-    "done_ns",
-)
+    "sender", "receiver", "port", "seq", "nbytes", "rows", "first", "last",
+    "sent_ns", "left_ns", "arrived_ns", "started_ns", "done_ns",
+)  # fmt: skip
 """Sender, receiver and port are names; seq counts the sender's messages; nbytes is the size on the
 wire; first and last are the arrival numbers of the tuples it speaks of (-1: none); then the virtual
 times at which it was handed to the network, left the sender's port, arrived, started service and

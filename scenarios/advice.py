@@ -1,7 +1,7 @@
 """Advice: which topology for a query, its data, a network, a number of machines and a goal.
 
-It has what the data are like (rates, skew, duplicates, disorder, selectivity by sample), and what
-a search comes to: a ranking, what decides it, and what would change it.
+A search ranks the topologies by simulating them (`scenarios.topology_search`). The advice says why
+the winner wins, what would have to change for another to win, and what real engines do.
 """
 
 from __future__ import annotations
@@ -16,14 +16,10 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from joins.errors import suggest
-from joins.oracle.match import clear_unsatisfied
-from joins.queries.conditions import Field
 from joins.queries.query import JoinQuery
 from scenarios.config import RunConfig, python_call
+from scenarios.data_statistics import DataStatistics, data_statistics, key_of, with_hot_key
 from scenarios.engines.comparison import EngineComparison, compare_engines, find_engines
 from scenarios.engines.engine import Engine
 from scenarios.formatting import (
@@ -43,8 +39,6 @@ from scenarios.plan import Prepare, bound_query, make_plan
 from scenarios.run_directory import WrittenResult
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.judging import Estimate
-from scenarios.synthetic import TIME
-from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
 from scenarios.topology_search import (
     GOALS,
     Candidate,
@@ -69,13 +63,6 @@ _CANDIDATE = (
     "label", "topology", "parameters", "machines", "cores", "pes", "rows", "keeps_up", "last",
 )  # fmt: skip
 _LEAST_ENGINE_S = 1.0
-
-_SAMPLE = 1_000
-"""Tuples of each side that are compared for the selectivity: a million pairs."""
-_SEED = 1
-_HOT_SHARE = 0.5
-_ROW_NUMBERS_NS = 1_000
-"""Tuples that are no further apart than this have row numbers for event times, not a clock's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +145,7 @@ class Advice(WrittenResult):
 
     def price(self, one: Candidate) -> float | None:
         """Return what a thousand million tuples cost at its rate; None without prices."""
-        throughput, shipped = (estimate(one, goal) for goal in ("throughput", "bytes"))
+        throughput, shipped = (one.estimate(goal) for goal in ("throughput", "bytes"))
         per_second = self.rate_tps or (throughput.mean if throughput else 0.0)
         if not self.prices or not per_second:
             return None
@@ -171,12 +158,12 @@ class Advice(WrittenResult):
     def why(self) -> str:
         """Why the winner wins, with the numbers that decide."""
         one, goal = self.winner, self.goals[0]
-        mine = estimate(one, goal)
+        mine = one.estimate(goal)
         first, *others = [
             f"{one.label} is best by {goal}: {format_estimate(mine)} {GOALS[goal].unit}"
         ]
         for other in self.shown[1:]:
-            theirs = estimate(other, goal)
+            theirs = other.estimate(goal)
             if other.topology != one.topology and mine and theirs:
                 same = other.rows == one.rows or GOALS[goal].saturated  # or extrapolated to it
                 ratio = _ratio(mine, theirs, highest=GOALS[goal].highest) if same else "ahead of"
@@ -244,7 +231,7 @@ class Advice(WrittenResult):
             "candidates": [
                 {name: getattr(one, name) for name in _CANDIDATE}
                 | {"trade_off": one.label in self.front, "price": self.price(one)}
-                | {goal: _as_json(estimate(one, goal)) for goal in GOALS}
+                | {goal: _as_json(one.estimate(goal)) for goal in GOALS}
                 for one in self.ranked
             ],
             "changes": [vars(one) for one in self.changes],
@@ -262,12 +249,6 @@ class Advice(WrittenResult):
             "versions": versions(),
             "replay": replay,
         }
-
-
-def estimate(one: Candidate, goal: str) -> Estimate | None:
-    """Return what a candidate came to by a goal, with its interval; None without a value."""
-    values = one.values(goal)
-    return Estimate(tuple(values)) if values else None
 
 
 def format_estimate(value: Estimate | None) -> str:
@@ -463,151 +444,3 @@ def _run_engines(
     if comparison:
         search.spent.left_out += [f"engine {name}" for name in comparison.waiting]
     return comparison
-
-
-@dataclass(frozen=True, kw_only=True)
-class StreamStatistics:
-    """What one stream is like.
-
-    Attributes
-    ----------
-    name, tuples
-        Its name, and how many tuples it has.
-    rate_tps
-        Tuples per second of event time; None where its times are not those of a clock.
-    key
-        The field that an equality of the query compares; None where there is none.
-    keys, top_share
-        Distinct values of the key, and the share of tuples that have the most frequent one.
-    duplicates
-        Share of the tuples that are equal to an earlier one in time and all join fields.
-    disorder
-        Share of the tuples that came behind one of a later event time; None where the order in
-        which they came is not known.
-    """
-
-    name: str
-    tuples: int
-    rate_tps: float | None
-    key: str | None
-    keys: int | None
-    top_share: float | None
-    duplicates: float
-    disorder: float | None
-
-    def __str__(self) -> str:
-        rate = "" if self.rate_tps is None else f", {format_value(self.rate_tps)} a second"
-        words = [f"{self.name}: {self.tuples:,} tuples{rate}"]
-        if self.key is not None and self.top_share is not None:
-            words.append(f"{self.keys:,} values of {self.key}, the commonest {self.top_share:.1%}")
-        words.append(f"{self.duplicates:.1%} duplicates")
-        if self.disorder is not None:
-            words.append(f"{self.disorder:.1%} out of order")
-        return ", ".join(words)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataStatistics:
-    """What the streams are like, and the share of their pairs that satisfies the predicates.
-
-    *selectivity* is None of a join of more than two streams.
-    """
-
-    streams: tuple[StreamStatistics, ...]
-    selectivity: float | None
-
-    @property
-    def rate_tps(self) -> int | None:
-        """Tuples per second of all streams together; None where a stream has no rate."""
-        rates = [one.rate_tps for one in self.streams]
-        known = [rate for rate in rates if rate is not None]
-        return max(1, round(sum(known))) if len(known) == len(rates) else None
-
-    def __str__(self) -> str:
-        pairs = "" if self.selectivity is None else f"; {self.selectivity:.3%} of pairs match"
-        return "; ".join(map(str, self.streams)) + pairs
-
-
-def data_statistics(
-    query: JoinQuery, streams: Sequence[PreparedStream], rows: int | None
-) -> DataStatistics:
-    """Return what the first *rows* tuples of each stream of *query* are like."""
-    tables = [as_table(stream, stream.name).slice(0, rows or stream.rows) for stream in streams]
-    return DataStatistics(
-        streams=tuple(
-            _statistics(stream.name, table, query.fields(place), key_of(query, place))
-            for place, (stream, table) in enumerate(zip(streams, tables, strict=True))
-        ),
-        selectivity=_selectivity(query, tables),
-    )
-
-
-def key_of(query: JoinQuery, stream: int) -> str | None:
-    """Return the first field of a stream that the query compares with ``=``; None without."""
-    for predicate in query.predicates:
-        if predicate.operator.is_equality:
-            for side in predicate.fields:
-                if side.stream == stream:
-                    return side.name
-    return None
-
-
-def _statistics(
-    name: str, table: pa.Table, fields: Sequence[str], key: str | None
-) -> StreamStatistics:
-    ts = table[TIME].to_numpy()
-    tuples = len(ts)
-    span_ns = int(ts[-1] - ts[0]) if tuples else 0
-    counts = np.unique(table[key].to_numpy(), return_counts=True)[1] if key else None
-    columns = list(dict.fromkeys([TIME, *fields]))
-    distinct = table.select(columns).group_by(columns, use_threads=False).aggregate([])
-    disorder = None
-    if ROW in table.column_names and ROW not in fields:  # else a join field is in its place
-        came = np.argsort(table[ROW].to_numpy(), kind="stable")
-        times = ts[came]
-        disorder = float((times < np.maximum.accumulate(times)).mean())
-    return StreamStatistics(
-        name=name,
-        tuples=tuples,
-        rate_tps=tuples / span_ns * 1e9 if span_ns > tuples * _ROW_NUMBERS_NS else None,
-        key=key,
-        keys=None if counts is None else len(counts),
-        top_share=None if counts is None else float(counts.max() / tuples),
-        duplicates=1 - len(distinct) / tuples,
-        disorder=disorder,
-    )
-
-
-def _selectivity(query: JoinQuery, tables: Sequence[pa.Table]) -> float | None:
-    if len(tables) > 2:
-        return None
-    rng = np.random.default_rng(_SEED)
-    sides = (tables[0], tables[-1])
-    rows = [rng.integers(0, len(side), _SAMPLE) for side in sides]
-
-    def value(field: Field) -> np.ndarray:
-        newer = field.role == 1 if query.is_self_join else field.stream == 0
-        side = 0 if newer else 1
-        values: np.ndarray = sides[side][field.name].to_numpy()[rows[side]]
-        return values[:, None] if newer else values[None, :]
-
-    matched = np.ones((_SAMPLE, _SAMPLE), bool)
-    clear_unsatisfied(matched, query.predicates, value)
-    return float(matched.mean())
-
-
-def with_hot_key(query: JoinQuery, stream: PreparedStream, place: int) -> PreparedStream:
-    """Return *stream* with one value of its key in half of its tuples; as it is without a key."""
-    key = key_of(query, place)
-    if key is None:
-        return stream
-    table = as_table(stream, stream.name)
-    values = table[key].to_numpy().copy()
-    hot = np.random.default_rng(_SEED).random(len(values)) < _HOT_SHARE
-    values[hot] = 0  # in all streams one and the same
-    table = table.set_column(table.schema.get_field_index(key), key, pa.array(values))
-    if isinstance(stream, TableStream):
-        return replace(stream, table=table)
-    table = table.drop_columns("id")  # tuples are numbered as they are read
-    known = vars(stream) | {"path": IN_MEMORY}
-    return TableStream(**known, table=table, source=table, order=np.arange(len(values)))

@@ -24,7 +24,7 @@ Rate = Annotated[float, Field(ge=0, lt=1)]
 
 
 class FaultConfig(BaseModel, ABC):
-    """When a fault is there.
+    """When a fault is active.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class LinkFaultConfig(FaultConfig):
     receiver
         Pattern of the receiving sites' names; by default all.
     between
-        Two patterns, in place of sender and receiver: the fault is there both ways.
+        Two patterns, in place of sender and receiver: the fault is active both ways.
     kind
         What goes wrong; it decides which of the next keys there are.
     rate

@@ -1,8 +1,8 @@
 """The machine that work runs on: its name, its libraries, its free memory, and how fast it is now.
 
-What others do on it shows in Python's interpreter, which jumps about in much code, before it shows
-in reads of memory: on a machine in a cloud it took 1.3 to 1.7 times as long for a minute, now and
-then, while a read of the nearest cache took 1.02 to 1.1 times, once 1.24.
+Other work on the machine slows down Python's interpreter, which jumps about in much code, before it
+slows down reads of memory: on a machine in a cloud it took 1.3 to 1.7 times as long for a minute,
+now and then, while a read of the nearest cache took 1.02 to 1.1 times as long, once 1.24 times.
 """
 
 from __future__ import annotations

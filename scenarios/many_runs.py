@@ -25,13 +25,14 @@ from scenarios.config import RunConfig
 from scenarios.formatting import group_refusals
 from scenarios.machine import versions
 from scenarios.measures import Parts, record
-from scenarios.plan import Plan, Prepare, make_plan, parameter_names
+from scenarios.plan import Plan, Prepare, make_plan
 from scenarios.report.run_summary import write_run_json
-from scenarios.run import InlineHosting, Judging, execute
-from scenarios.run_directory import POINTS, TRACE, WrittenResult, remove
+from scenarios.run import FinishedRun, InlineHosting, Judging, execute
+from scenarios.run_directory import POINTS, TRACE, WrittenResult, remove_matching
 from scenarios.scenario_files import ConfigError, change
 from scenarios.streams import dictionary_names, prepare_streams
 from scenarios.synthetic import TIME
+from scenarios.system_choice import parameter_names
 from scenarios.tables import prepare_tables
 from spark_bridge.prepared import PreparedStream
 from topologies import TOPOLOGIES, Named, Topology, TopologyError, find_topologies
@@ -83,6 +84,16 @@ class RunResult:
     passed: bool | None = None
     claims_exact: bool = True
     failure: str | None = None
+
+    @classmethod
+    def of(cls, finished: FinishedRun, config: RunConfig, parts: Parts | None) -> RunResult:
+        """Return what came out of a run, with the further *parts* of its record."""
+        return cls(
+            config=config,
+            record=record(finished, parts),
+            passed=finished.verdict.passed,
+            claims_exact=finished.verdict.claims_exact,
+        )
 
     @property
     def is_only_measured(self) -> bool:
@@ -159,12 +170,7 @@ def run_one_of_many(
     try:
         finished = execute(plan, directory, inline_host=inline_host, judging=judging)
         write_run_json(finished, replay)
-        result = RunResult(
-            config=plan.config,
-            record=record(finished, parts),
-            passed=finished.verdict.passed,
-            claims_exact=finished.verdict.claims_exact,
-        )
+        result = RunResult.of(finished, plan.config, parts)
     except OutputError:  # the others have no room either
         raise
     except Exception as error:  # one system's fault must not lose the others
@@ -172,9 +178,7 @@ def run_one_of_many(
         print(f"failed: {error}; see {directory / 'failure.txt'}", file=sys.stderr)
         result = RunResult(config=plan.config, failure=f"{type(error).__name__}: {error}")
     if not keep:
-        for pattern in BULKY:
-            for path in directory.glob(pattern):
-                remove(path)
+        remove_matching(directory, BULKY)
     return result
 
 

@@ -45,9 +45,9 @@ PO-Join PEs learn what has expired.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ from topologies.actor_graph import ActorGraph
 Parts = Mapping[str, Sequence[str]]
 """Name to the operators, or the single PEs, that a part of the system consists of."""
 
-ENDS = ("source", "sink")
+END_ROLES = ("source", "sink")
 """Roles that feed a system and take its results: no part of it."""
 
 _PERCENTILES = {f"p{p}": p for p in (1, 5, *range(10, 91, 10), 25, 75, 95, 99)} | {"max": 100}
@@ -86,7 +86,7 @@ def record(finished: FinishedRun, parts: Parts | None = None) -> dict[str, Any]:
     config, tuples = finished.plan.config, finished.outcome.tuples
     graph = finished.plan.graph()
     roles = graph.roles
-    operators = [role for role in graph.operators if role not in ENDS]
+    operators = [role for role in graph.operators if role not in END_ROLES]
     named = {
         part: [actor for actor, role in roles.items() if role in members or actor in members]
         for part, members in ({role: (role,) for role in operators} | dict(parts or {})).items()
@@ -423,86 +423,3 @@ def window_lag(trace: pa.Table, roles: Mapping[str, str]) -> float | None:
         lags.append(np.maximum(last[rows][counted] - known[counted], 0))
     every = np.concatenate([np.empty(0, np.int64), *lags])
     return float(every.mean()) if len(every) else None
-
-
-# The highest rate that a system sustains: at which its queues do not grow.
-#
-# Karimov et al. (Benchmarking Distributed Stream Data Processing Systems, ICDE 2018) define
-# sustainable throughput as the highest load of events that a system can handle without prolonged
-# back-pressure, that is without a continuously increasing event-time latency.
-#
-# The criterion here: an arrival is behind by the time from when it came into being until all that
-# anything received about it, and about what came before, was done (`Pace`); that is what waits in
-# all queues, the source's included. A rate is sustained if, from the third quarter of a run's
-# arrivals to the fourth, the mean of that time grows by at most `GROWTH` of the time that passed
-# from one quarter to the next. A system of capacity c that is fed at a rate r above it falls behind
-# by r / c - 1 of the time, so rates up to 1 % above the capacity pass. The first half fills windows
-# and caches and is not judged; means over quarters keep what comes and goes, as a merge, from
-# counting as growth.
-
-GROWTH = 0.01
-"""Nanoseconds by which a run may fall behind in one, and count as keeping up."""
-PRECISION = 0.02
-"""A search ends when the lowest rate that is not sustained is at most so much above the highest
-that is."""
-
-_SAMPLES = 256
-"""Arrivals of a quarter that are looked at."""
-_HEADROOM = 2.0
-"""A first rate too high, over what a run did without a rate."""
-_RATE_MAX = 2**40
-
-
-def growth(pace: Pace, tuples: int, rate_tps: int) -> float:
-    """Return the nanoseconds by which a run fell further behind in each one, half of it over."""
-    third, fourth = (
-        np.linspace(first * tuples, (first + 0.25) * tuples, _SAMPLES) for first in (0.5, 0.75)
-    )
-    behind = [pace.done_ns(part) - part * (NS_PER_S / rate_tps) for part in (third, fourth)]
-    passed_ns = tuples / 4 * NS_PER_S / rate_tps
-    return float(behind[1].mean() - behind[0].mean()) / passed_ns
-
-
-def is_sustained(finished: FinishedRun) -> bool:
-    """Return whether a finished run, which had a rate, kept up with it."""
-    rate = finished.plan.config.feeding.rate_tps
-    assert rate is not None
-    return growth(_pace(finished), finished.outcome.tuples, rate) <= GROWTH
-
-
-def saturated_tps(finished: FinishedRun) -> float:
-    """Return the tuples a second that a run without a rate did in its second half."""
-    tuples = finished.outcome.tuples
-    return _pace(finished).tps(tuples // 2, tuples) or 1.0
-
-
-def _pace(finished: FinishedRun) -> Pace:
-    columns = ["receiver", "last", "done_ns"]
-    trace = pq.read_table(finished.directory / TRACE, columns=columns)
-    return Pace(trace, finished.plan.graph().roles)
-
-
-def highest_sustained(sustains: Callable[[int], bool], guess_tps: float) -> int:
-    """Return the highest rate that *sustains* is true of, to `PRECISION`; 0 if it is of none.
-
-    *guess_tps* is where the search begins: it looks for a rate on either side, and then halves
-    the ratio between the two.
-    """
-    low, high = 0, max(2, round(guess_tps * _HEADROOM))
-    while high < _RATE_MAX and sustains(high):
-        low, high = high, round(high * _HEADROOM)
-    while not low:
-        below = int(high / _HEADROOM)
-        if below < 1:
-            return 0
-        if sustains(below):
-            low = below
-        else:
-            high = below
-    while high > max(low + 1, low * (1 + PRECISION)):
-        middle = min(high - 1, max(low + 1, round(sqrt(low * high))))
-        if sustains(middle):
-            low = middle
-        else:
-            high = middle
-    return low

@@ -1,15 +1,9 @@
-"""From a configuration to everything looked up and prepared.
-
-A query that names no system gets one by the query alone, because the rule is applied before any
-data are read: the first system of `RULES` that can evaluate the query as it is set. Their order is
-that of measured comparisons (`joinsim compare`), whose winner at a rate, a window and a network of
-one's own may be another.
-"""
+"""From a configuration to everything looked up and prepared."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +13,6 @@ import networkx as nx
 from actors.feed import Disorder, Recorded, StreamData, StreamFile, StreamTable
 from actors.hosting.processes import reach
 from actors.source import Feeding
-from joins.errors import suggest
 from joins.queries.parser import on_one_line, parse_query
 from joins.queries.query import JoinQuery
 from joins.queries.selection import select
@@ -28,21 +21,18 @@ from netsim.cost import CostProfile, load_profile, operator_profiles
 from netsim.faults import Faults
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.faults_config import check_names, fault_rows
-from scenarios.formatting import group_refusals
 from scenarios.scenario_files import ConfigError, validate
 from scenarios.streams import prepare_streams
+from scenarios.system_choice import SystemChoice, choose, refusal
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
-from topologies import AUTO, TOPOLOGIES, Topology, TopologyError, find_topology
+from topologies import AUTO, TOPOLOGIES, Topology, find_topology
 from topologies.actor_graph import ActorGraph
 from topologies.assumptions import assumptions_of
 from topologies.topology import Job
 
 Prepare = Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]]
 """Returns the streams of a query, prepared."""
-
-SMALL_WINDOW = 2_500
-"""Up to so many tuples a window is faster scanned than looked up in an index."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +218,7 @@ def make_plan(
     # Before the data, because preparing them can take minutes.
     job = replace(topology.sketch(query), feeding=_feeding(config), sink=config.sink)
     sketch = topology.build(job, parameters)
-    read_profile(config.profile, "profile", topology.name)
+    read_profile(config.profile, topology.name)
     network = build_network(config.network, sketch.placement.values())
     check_links(network, sketch)
     _check_faults(config, sketch)
@@ -340,8 +330,8 @@ def _check_address(config: RunConfig, address: str | None) -> None:
         ) from None
 
 
-def read_profile(name: str | Path, key: str, topology: str = "") -> CostProfile:
-    """Return what work costs; raise :exc:`ConfigError` where what *key* names is no profile.
+def read_profile(name: str | Path, topology: str = "") -> CostProfile:
+    """Return what work costs; raise :exc:`ConfigError` where *name* is no profile.
 
     What it has of the operators of a *topology* must be right, too.
     """
@@ -349,7 +339,7 @@ def read_profile(name: str | Path, key: str, topology: str = "") -> CostProfile:
         operator_profiles(name, topology)
         return load_profile(name)
     except ValueError as error:
-        raise ConfigError(f"{key}: {error}") from None
+        raise ConfigError(f"profile: {error}") from None
 
 
 def _check_faults(config: RunConfig, sketch: ActorGraph) -> None:
@@ -367,93 +357,6 @@ def make_parameters(topology: Topology[Any], values: dict[str, Any]) -> Any:
         return validate(topology.parameters_type, values, where=f"parameters of {topology.name}")
 
 
-def _any(query: JoinQuery) -> bool:
-    return True
-
-
-def _keyed(query: JoinQuery) -> bool:
-    return query.key is not None
-
-
-def _small(query: JoinQuery) -> bool:
-    return query.window is not None and all(
-        window.kind == "count" and window.length <= SMALL_WINDOW for window in query.windows
-    )
-
-
-RULES: tuple[tuple[str, Callable[[JoinQuery], bool], str], ...] = (
-    ("hash_join", _keyed, "an equality sends each tuple to the one PE of its key"),
-    ("kp_oij", _keyed, "in an interval join with an equality each key has its PE"),
-    ("dp_oij", _any, "in an interval join without an equality PEs take tuples in turns"),
-    ("join_matrix", _small, "without an equality small windows are best scanned, in a grid of PEs"),
-    (
-        "panjoin",
-        _any,
-        "without an equality large windows need an index, which it divides by values",
-    ),
-    ("spo_join", _any, "without an equality a stream that joins itself needs an index"),
-    ("ibwj", _any, "each stream has a window of its own"),
-    ("semijoin", _any, "it joins more than two streams, each at a site of its own"),
-)
-"""Systems in the order in which they are tried, for which queries, and why; then all others."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SystemChoice:
-    """The system chosen for a query, and why, as a clause about the query."""
-
-    topology: Topology[Any]
-    why: str
-
-    def __str__(self) -> str:
-        return f"no topology was named: {self.topology.name} is taken, because {self.why}"
-
-
-def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) -> SystemChoice:
-    """Return the system for *query*: of those that have *parameters*, the first that can.
-
-    Raise :exc:`ConfigError` for parameters that no system has, and :exc:`TopologyError` with the
-    reasons where none can evaluate the query.
-    """
-    every = set().union(*map(parameter_names, TOPOLOGIES.values()))
-    for key in parameters:
-        if key not in every:
-            raise ConfigError(
-                f"{key}: no topology has such a parameter; {suggest(key, sorted(every))}"
-            )
-    preferred = [(name, why) for name, fits, why in RULES if fits(query)]
-    whatever = [(name, "those preferred cannot evaluate the query so") for name in TOPOLOGIES]
-    refusals = {}
-    for name, why in (*preferred, *whatever):
-        topology = TOPOLOGIES[name]
-        if not topology.exact or not parameters.keys() <= parameter_names(topology):
-            continue
-        refused = refusal(topology, query, feeding)
-        if refused is None:
-            return SystemChoice(topology=topology, why=why)
-        refusals[name] = refused
-    if not refusals:
-        raise ConfigError(
-            f"no topology has all of the parameters {', '.join(parameters)}: name one, and its own"
-        )
-    raise TopologyError(f"no system can evaluate the query: {group_refusals(refusals)}")
-
-
-def refusal(
-    topology: Topology[Any], query: JoinQuery, feeding: Feeding, parameters: Any = None
-) -> str | None:
-    """Return why *topology* cannot evaluate *query*; None where it can.
-
-    Without *parameters* it is left at its defaults.
-    """
-    job = replace(topology.sketch(query), feeding=feeding)
-    try:
-        topology.build(job, parameters or topology.parameters_type())
-    except TopologyError as error:
-        return str(error)
-    return None
-
-
 def name_others(config: RunConfig) -> str:
     """Return which systems can evaluate what that of *config* cannot, as a sentence to append.
 
@@ -465,8 +368,3 @@ def name_others(config: RunConfig) -> str:
         return ""
     able = [other.name for other in TOPOLOGIES.values() if not refusal(other, query, feeding)]
     return f". These can evaluate it: {', '.join(able)}" if able else ". No system can evaluate it"
-
-
-def parameter_names(topology: Topology[Any]) -> set[str]:
-    """Return the names of the parameters of *topology*."""
-    return {field.name for field in fields(topology.parameters_type)}

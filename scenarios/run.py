@@ -41,8 +41,8 @@ from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
 from scenarios.verdict import Verdict
 from scenarios.verdict.approximation import Approximated
+from scenarios.verdict.expectation import WORTH_A_THREAD, Expectation
 from scenarios.verdict.judge import judge
-from scenarios.verdict.oracle_check import WORTH_A_THREAD, Expectation
 from scenarios.wall_clock import WallClock
 from topologies.actor_graph import ActorGraph
 
@@ -188,14 +188,11 @@ def _host(
         yield SavingHost(host, graph, disk) if disk else host, peak_bytes
         return
     homes = graph.homes(config.processes)
-    with _started(plan, graph, homes) as processes:
-        clock.lap("start")
+    with _started(plan, graph, homes, clock) as processes:
         processes.everywhere(rehearse, *plan.rehearsal)
         clock.lap("compile")
         in_processes, memory = _process_host(plan, graph, processes, homes)
         yield SavingHost(in_processes, graph, disk) if disk else in_processes, memory
-        clock.lap("write")  # of the results, which are whole by now
-    clock.lap("start")
 
 
 def _process_host(
@@ -224,8 +221,13 @@ def _process_host(
 
 
 @contextmanager
-def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterator[RayProcesses]:
-    """Yield Ray processes for the actors of *graph*; *homes* is actor name to process."""
+def _started(
+    plan: Plan, graph: ActorGraph, homes: Mapping[str, int], clock: WallClock
+) -> Iterator[RayProcesses]:
+    """Yield Ray processes for the actors of *graph*; *homes* is actor name to process.
+
+    On *clock* what is left to do in them is writing, and their start and end are its start.
+    """
     # Only here: importing Ray takes a second that inline runs need not spend.
     from actors.hosting.ray_cluster import ray_cluster
     from actors.hosting.ray_processes import RayProcesses
@@ -245,7 +247,10 @@ def _started(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Iterato
             reuse=goes_on,
         ) as processes,
     ):
+        clock.lap("start")
         yield processes
+        clock.lap("write")
+    clock.lap("start")
 
 
 def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simulated:
@@ -257,8 +262,7 @@ def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simul
     if config.recovery:
         return _run_recovering(plan, config.recovery, directory, line, clock)
     homes = graph.homes(config.processes)
-    with _started(plan, graph, homes) as processes:
-        clock.lap("start")
+    with _started(plan, graph, homes, clock) as processes:
         processes.everywhere(rehearse, *plan.rehearsal)
         clock.lap("compile")
         destination = Destination.make(
@@ -269,8 +273,6 @@ def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simul
         measured = run.run(lambda at: line.on_run(at, at.now_ns / 1e9))
         clock.lap("run")
         _write_down(run, graph, directory, destination)
-        clock.lap("write")
-    clock.lap("start")
     return _simulated(measured)
 
 
@@ -280,13 +282,13 @@ def _run_recovering(
     """Do what `run_live` does in processes that are replaced when one is lost."""
     from actors.hosting.ray_processes import ProcessLostError
 
-    graph, homes = plan.graph(), plan.graph().homes(plan.config.processes)
+    graph = plan.graph()
+    homes = graph.homes(plan.config.processes)
     with (
-        _started(plan, graph, homes) as processes,
+        _started(plan, graph, homes, clock) as processes,
         Trace(trace_names(graph.wiring), directory / TRACE) as trace,
         _results(plan, graph, directory, pairs=plan.config.pairs) as collect,
     ):
-        clock.lap("start")
 
         def start() -> RayProcesses:
             if run.losses:
@@ -313,7 +315,6 @@ def _run_recovering(
         measured = run.run(lambda at: line.on_run(at, at.now_ns / 1e9))
         clock.lap("run")
         trace.close()
-    clock.lap("write")
     recovered = Recovered(
         guarantee=recovery.guarantee,
         crashes=run.losses,

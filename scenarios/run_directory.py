@@ -210,9 +210,7 @@ def _is_run(directory: Path) -> bool:
 
 def clear_results(directory: Path, more: Iterable[str] = ()) -> None:
     """Take away what an earlier run left that this one might not replace, and *more* patterns."""
-    for pattern in (*_REPLACED, *more):
-        for path in directory.glob(pattern):
-            remove(path)
+    remove_matching(directory, (*_REPLACED, *more))
     remove_unfinished(directory)
 
 
@@ -224,6 +222,13 @@ def read_results(directory: Path) -> dict[str, bytes]:
     return {
         path.name: path.read_bytes() for path in directory.glob("*.parquet") if path.name != TRACE
     }
+
+
+def remove_matching(directory: Path, patterns: Iterable[str]) -> None:
+    """Delete the files and folders in *directory* that one of *patterns* matches."""
+    for pattern in patterns:
+        for path in directory.glob(pattern):
+            remove(path)
 
 
 def remove(path: Path) -> None:

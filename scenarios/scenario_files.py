@@ -1,8 +1,8 @@
-"""Reads, checks and changes configurations, says what is wrong with them; and their JSON schema.
+"""Reads, checks and changes configurations, and makes the JSON schema of scenario files.
 
-Editors complete scenario files by the schema, which is made from the types that check them. It
-describes what each key may be, and leaves out what depends on several keys: a file that fits may
-still be refused with a reason.
+Editors complete scenario files with the schema, which is made from the types that check them. It
+says what each key may be, but not what depends on several keys, so a file that fits it may still be
+refused, with a reason.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def load(name_or_path: str, *, scale: str = "laptop") -> RunConfig:
 
 
 def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
-    """Return what a scenario's TOML file says at a scale; only its sections are known to be some.
+    """Return what a scenario's TOML file says at a scale, of which only the sections are checked.
 
     A file that ``extends`` a scenario says only what it changes of it.
 
@@ -185,8 +185,8 @@ def build(values: dict[str, Any], *, where: str) -> RunConfig:
     return validate(RunConfig, values, where=where)
 
 
-def validate(kind: type[T], values: Mapping[str, Any], *, where: str) -> T:
-    """Check *values* and return the section, or the dataclass of parameters, that they describe.
+def validate(kind: type[T], values: Any, *, where: str) -> T:
+    """Check *values* and return the section, dataclass of parameters, or value that they describe.
 
     Raise :exc:`ConfigError` that names *where* they come from and every key that is wrong.
     """

@@ -498,10 +498,10 @@ class _Unordered:
                 arrives = np.copy(ts)
                 arrives[valid] = np.maximum.accumulate(ts[valid])
             table = table.append_column(ARRIVAL, pa.array(arrives[order]))
-            places = np.arange(len(self.table))
+            places = order
             if self.arrival == ARRIVAL:  # the rows of a stream that is prepared are ordered anew
-                places = self.table[PLACE].to_numpy()
-            table = table.append_column(PLACE, pa.array(places[order]))
+                places = self.table[PLACE].to_numpy()[order]
+            table = table.append_column(PLACE, pa.array(places))
             late = arrives[order] - ts[order]
             delays = int(late.min()), int(late.max())
         return TableStream(

@@ -29,12 +29,15 @@ from actors.protocol import Progress
 from actors.source import NS_PER_S
 from netsim.network import NetworkError
 from scenarios.config import RunConfig
-from scenarios.measures import ENDS, is_sustained, look_up, record
+from scenarios.measures import END_ROLES, look_up, record
 from scenarios.observer import Line
-from scenarios.plan import Plan, Prepare, bound_query, make_plan, parameter_names
+from scenarios.plan import Plan, Prepare, bound_query, make_plan
 from scenarios.run import Simulated, execute, simulate
 from scenarios.scenario_files import ConfigError, change
+from scenarios.study.judging import Estimate
+from scenarios.sustainable import is_sustained
 from scenarios.sweep import PES
+from scenarios.system_choice import parameter_names
 from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 
 
@@ -54,7 +57,7 @@ GOALS = {
     "memory": Goal("state_bytes.total", "bytes of state", highest=False, saturated=False),
 }
 
-STRUCTURES = ("index", "structure", "immutable")
+_STRUCTURE_PARAMETERS = ("index", "structure", "immutable")
 """Parameters that choose how a PE stores its tuples: all their values are tried."""
 
 
@@ -110,6 +113,11 @@ class Candidate:
         records = self.saturated if wanted.saturated or not self.fed else self.fed
         known = [look_up(one, wanted.measure) for one in records]
         return [value for value in known if value is not None]
+
+    def estimate(self, goal: str) -> Estimate | None:
+        """Return the mean of its `values`, with the interval of the seeds; None without a value."""
+        values = self.values(goal)
+        return Estimate(tuple(values)) if values else None
 
 
 def _label(topology: str, parameters: Mapping[str, Any]) -> str:
@@ -182,7 +190,9 @@ def _settings(
     elif {"grid_rows", "grid_columns"} <= known:
         sides = [(r, c) for r in (1, 2, 4, 8) for c in (r, 2 * r) if r * c <= most]
         shapes = [{"grid_rows": rows, "grid_columns": columns} for rows, columns in sides]
-    structure = next((name for name in STRUCTURES if get_origin(hints.get(name)) is Literal), None)
+    structure = next(
+        (name for name in _STRUCTURE_PARAMETERS if get_origin(hints.get(name)) is Literal), None
+    )
     kinds: list[dict[str, Any]] = [{}]
     if structure and structure not in own:
         kinds = [{structure: value} for value in get_args(hints[structure])]
@@ -194,7 +204,7 @@ def _settings(
 def _sized(plan: Plan, parameters: Mapping[str, Any], kind: str) -> Candidate:
     graph = plan.graph(pairs=False)
     roles = graph.nodes(data="role")
-    on = Counter(graph.placement[actor] for actor, role in roles if role not in ENDS)
+    on = Counter(graph.placement[actor] for actor, role in roles if role not in END_ROLES)
     threads = int(parameters.get("threads", 1)) or 1
     return Candidate(
         topology=plan.topology.name,
@@ -310,7 +320,7 @@ class Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether that is now; one run at least has time."""
+        """Whether this round has to end now; never before one run has ended."""
         return self.spent.runs > 0 and self.seconds_left < 0
 
     def run(self, chosen: Sequence[Candidate]) -> list[Candidate]:
@@ -525,7 +535,7 @@ def _varied(ranked: Sequence[Candidate], places: int) -> list[Candidate]:
 def _counted(plan: Plan, ran: Simulated) -> dict[str, Any]:
     """Return the figures of a run that are counted while it runs."""
     roles = plan.graph(pairs=False).nodes(data="role")
-    stored = sum(ran.state_bytes.get(actor, 0) for actor, role in roles if role not in ENDS)
+    stored = sum(ran.state_bytes.get(actor, 0) for actor, role in roles if role not in END_ROLES)
     return {
         "tuples": ran.outcome.tuples,
         "virtual_seconds": ran.outcome.virtual_ns / NS_PER_S,

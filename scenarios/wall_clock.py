@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Mapping
 
-PARTS = {
+WALL_PARTS = {
     "import": "the interpreter's own start, and loading joinsim up to the command",
     "prepare": "reading the configuration, preparing the streams, planning",
     "compile": "the run in miniature that compiles its kernels, in every process",
@@ -32,11 +32,11 @@ class WallClock:
     """
 
     def __init__(self, began_s: float | None = None) -> None:
-        self._seconds = dict.fromkeys(PARTS, 0.0)
+        self._seconds = dict.fromkeys(WALL_PARTS, 0.0)
         self._since_s: float | None = time.monotonic() if began_s is None else began_s
 
     def lap(self, part: str) -> None:
-        """Add what has passed since the last call to *part*, one of `PARTS`."""
+        """Add what has passed since the last call to *part*, one of `WALL_PARTS`."""
         if self._since_s is not None:
             now_s = time.monotonic()
             self._seconds[part] += now_s - self._since_s

@@ -203,7 +203,7 @@ def replay(
 
     terminal = open_terminal(quiet=json_output)
     replayed = joinsim.replay(file)
-    show_replayed(terminal.out, replayed.trial, replayed.recording, same=replayed.same)
+    show_replayed(terminal.out, replayed)
     if json_output:
         print_json(replayed.summary)
     failed = replayed.trial.failure is not None or replayed.same is False

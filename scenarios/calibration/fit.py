@@ -26,18 +26,7 @@ import numpy as np
 from actors.hosting.live.post import Served
 from actors.whole_files import write_text
 from joins.work import COUNTERS, ELAPSED_NS
-from netsim.cost import (
-    COSTS,
-    MACHINE,
-    MEMORY,
-    OPERATORS,
-    STRUCTURES,
-    TRANSPORT,
-    CostProfile,
-    OperatorCost,
-    StructureCost,
-    TransportCost,
-)
+from netsim.cost import COSTS, CostProfile, OperatorCost, StructureCost, TransportCost
 from scenarios.calibration.live_runs import CarriedMessages
 from scenarios.calibration.structure_work import Sample
 from scenarios.formatting import format_toml
@@ -319,15 +308,15 @@ def write_profile(profile: Calibrated, path: Path, comment: str) -> None:
     lines = [f"# {comment}", *(f"{name} = {getattr(base, name)}" for name in COSTS)]
     tables: dict[str, Mapping[str, Any]] = {}
     if profile.machine:
-        tables[MACHINE] = profile.machine
+        tables["machine"] = profile.machine
     if profile.transport is not None:
-        tables[TRANSPORT] = vars(profile.transport)
+        tables["transport"] = vars(profile.transport)
     for system, roles in profile.operators.items():
-        tables |= {f'{OPERATORS}.{system}."{role}"': vars(cost) for role, cost in roles.items()}
+        tables |= {f'operators.{system}."{role}"': vars(cost) for role, cost in roles.items()}
     if base.memory is not None:
-        tables[MEMORY] = vars(base.memory)
+        tables["memory"] = vars(base.memory)
     for name, cost in sorted(base.structures.items()):
-        tables[f'{STRUCTURES}."{name}"'] = cost.written(base.unit_ps)
+        tables[f'structures."{name}"'] = cost.written(base.unit_ps)
     for table, values in tables.items():
         lines += ["", f"[{table}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]
     write_text(path, "\n".join(lines) + "\n")

@@ -213,7 +213,8 @@ class Watched:
     carried: list[CarriedMessages] = field(default_factory=list)
     live: list[tuple[Plan, Speed]] = field(default_factory=list)
 
-    def _observe(self, plan: Plan, processes: RayProcesses) -> None:
+    def observe(self, plan: Plan, processes: RayProcesses) -> None:
+        """Watch a run of *plan* in *processes*."""
         operators, carried = observe(plan, processes)
         roles = self.operators.setdefault(plan.topology.name, {})
         for role, served in operators.items():
@@ -266,7 +267,7 @@ def watch(
                     labels = label_processes(system, specs, graph.homes(processes))
                     # The same processes as those of `_run`, started once for all of them.
                     with RayProcesses(labels, run=query, reuse=True) as places:
-                        watched._observe(plan, places)
+                        watched.observe(plan, places)
                 if measuring and is_first:
                     runs.append(_run(plan.with_settings(**live)))
             if runs:
@@ -321,7 +322,7 @@ class LivePrediction:
         }
 
 
-def predict(plan: Plan, live: Speed, *, profile: Path, processes: int) -> LivePrediction:
+def predict_live(plan: Plan, live: Speed, *, profile: Path, processes: int) -> LivePrediction:
     """Run *plan* in virtual time, with the costs of *profile*, to compare with *live* runs.
 
     Its sites are the processes of those, each with a core.

@@ -363,8 +363,8 @@ def _band(
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return ranges that fit *matches* of *size* tuples: a band of x, and any lower y."""
     x, y = columns
-    reach = (1 << _SPACE_BITS) * matches // size
-    return [x - reach, np.zeros_like(y)], [x + reach, y]
+    half_width = (1 << _SPACE_BITS) * matches // size
+    return [x - half_width, np.zeros_like(y)], [x + half_width, y]
 
 
 def _window_index(name: str) -> Workload:
@@ -490,8 +490,8 @@ def _subwindow(name: str, width: int = _WIDTH) -> Workload:
                 subwindow = filled()
             first = len(subwindow)
             x = np.sort(_column(0, 1 << 30 | first, batch))
-            reach = (1 << _SPACE_BITS) * matches // (4 * size)
-            ranges = make_ranges([x - reach], [x + reach])
+            half_width = (1 << _SPACE_BITS) * matches // (4 * size)
+            ranges = make_ranges([x - half_width], [x + half_width])
             todo: list[Operation] = [
                 ("insert", batch, partial(subwindow.insert, *_sorted(first, batch))),
                 ("probe", batch, partial(probe_subwindows, [subwindow], ranges)),
@@ -645,10 +645,10 @@ def _order_arrays(size: int) -> Filled:
 
 def _interval_join(size: int) -> Filled:
     """Two streams, a tuple a microsecond in each, with as many stored tuples as *size*."""
-    reach = max(1, size // 2)
+    half_us = max(1, size // 2)
     query = parse_query(
         "SELECT * FROM A, B WHERE A.key = B.key AND B.ts BETWEEN "
-        f"A.ts - INTERVAL '{reach} us' AND A.ts + INTERVAL '{reach} us'"
+        f"A.ts - INTERVAL '{half_us} us' AND A.ts + INTERVAL '{half_us} us'"
     )
     schemas = [Schema(stream=name, fields={"key": "int64"}) for name in query.streams]
 

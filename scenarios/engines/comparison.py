@@ -21,7 +21,7 @@ from scenarios.machine import versions
 from scenarios.plan import Plan
 from scenarios.run_directory import POINTS, WrittenResult, remove
 from scenarios.scenario_files import ConfigError
-from scenarios.verdict.oracle_check import expected_sums
+from scenarios.verdict.expectation import expected_sums
 from spark_bridge.engines import EngineFailed, Totals, plain_name
 
 ENGINES: dict[str, Engine] = {

@@ -90,7 +90,7 @@ def comparison_table(comparison: SystemComparison) -> TextTable:
 
 def advice_table(advice: Advice) -> TextTable:
     """Return the candidates that an advice shows, the best first, and over how many tuples."""
-    from scenarios.advice import estimate, format_estimate
+    from scenarios.advice import format_estimate
     from scenarios.topology_search import GOALS
 
     several, priced = len(advice.goals) > 1, bool(advice.prices)
@@ -98,7 +98,7 @@ def advice_table(advice: Advice) -> TextTable:
     for one in advice.shown:
         keeps = NO_VALUE if one.keeps_up is None else "yes" if one.keeps_up else "no"
         row: list[str | TableCell] = [one.label, keeps, format_count(one.rows)]
-        row += [format_estimate(estimate(one, goal)) for goal in GOALS]
+        row += [format_estimate(one.estimate(goal)) for goal in GOALS]
         row += [str(one.machines), str(one.cores), str(one.pes)]
         row += [format_value(advice.price(one))] * priced
         row += ["yes" if one.label in advice.front else "no"] * several

@@ -198,12 +198,12 @@ def _panel(chart: Chart, rows: Sequence[tuple[Any, ...]], variants: Sequence[str
     ink: Spec = {"color": {"value": "var(--ink)"}} if chart.axis.categories else {}
     reaching = [row for row in data if row["low"] is not None and row["high"] > row["low"]]
     if reaching:
-        reach = [{"filter": "datum.high > datum.low"}]
+        steps = [{"filter": "datum.high > datum.low"}]
         if least >= 0:  # what is never negative has an axis that ends at 0
             floor = least / 2 if log else 0
-            reach.append({"calculate": f"max(datum.low, {floor})", "as": "low"})
+            steps.append({"calculate": f"max(datum.low, {floor})", "as": "low"})
         low = y | {"field": "low"}
-        marks.append(layer("rule", *reach, look={"strokeWidth": 1.2}, y=low, y2="high", **ink))
+        marks.append(layer("rule", *steps, look={"strokeWidth": 1.2}, y=low, y2="high", **ink))
     times = _PAPER_MOST_LOG if log else _PAPER_MOST
     far = (least / times, most * times)
     if any(row["paper"] is not None and far[0] <= row["paper"] <= far[1] for row in data):

@@ -335,6 +335,6 @@ def _curve(points: list[Point]) -> list[Spot]:
     """Return a smooth line that passes every point horizontally, in its direction."""
     spots = [points[0][:2]]
     for (x0, y0, way0), (x1, y1, way1) in pairwise(points):
-        reach = abs(x1 - x0) / 2 if way0 == way1 else _TURN
-        spots += [(x0 + way0 * reach, y0), (x1 - way1 * reach, y1), (x1, y1)]
+        out = abs(x1 - x0) / 2 if way0 == way1 else _TURN
+        spots += [(x0 + way0 * out, y0), (x1 - way1 * out, y1), (x1, y1)]
     return spots

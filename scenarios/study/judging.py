@@ -28,7 +28,7 @@ from scenarios.surveys.survey import Kind
 
 CONFIDENCE = 0.95
 
-Outcome = Literal["holds", "fails with a reason", "fails", "undecided", "not comparable"]
+ClaimOutcome = Literal["holds", "fails with a reason", "fails", "undecided", "not comparable"]
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Finding:
         return f"{' / '.join(self.claim.of)}: {self.detail}" if self.detail else ""
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ClaimOutcome:
         """What came of it, in a word or some."""
         if self.holds is not None:
             return "holds" if self.holds else "fails with a reason" if self.why else "fails"

@@ -23,14 +23,7 @@ from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine import MachinePace, free_memory_bytes, without_collections
 from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
-from scenarios.measures import (
-    Parts,
-    highest_sustained,
-    is_sustained,
-    look_up,
-    record,
-    saturated_tps,
-)
+from scenarios.measures import Parts, look_up
 from scenarios.plan import Plan, Prepare, make_plan, read_profile
 from scenarios.processes import process_pool
 from scenarios.run import FinishedRun, InlineHosting, execute
@@ -39,6 +32,7 @@ from scenarios.scenario_files import ConfigError, change
 from scenarios.study.findings import Findings, digest_inputs, digest_runs
 from scenarios.study.study import Point, Study, kernel_clock
 from scenarios.surveys.survey import take_survey
+from scenarios.sustainable import highest_sustained, is_sustained, saturated_tps
 from scenarios.sweep import SUSTAINABLE
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
@@ -300,9 +294,7 @@ def _side_by_side(
 def _take_survey(config: RunConfig) -> RunResult:
     """Take the survey of a point that is one."""
     assert config.survey is not None  # what has no plan
-    surveyed = take_survey(
-        config.survey, seed=config.seed, profile=read_profile(config.profile, "profile")
-    )
+    surveyed = take_survey(config.survey, seed=config.seed, profile=read_profile(config.profile))
     record = surveyed.record | {"checked": surveyed.checked}
     return RunResult(config=config, record=record, passed=surveyed.passed, claims_exact=False)
 
@@ -319,14 +311,8 @@ def _find_sustainable(one: _PointRun) -> RunResult:
     def sustains(rate: int) -> bool:
         with TemporaryDirectory(dir=one.directory) as folder:
             finished = run(rate, folder)
-            sustained[rate] = None
-            if is_sustained(finished):
-                sustained[rate] = RunResult(
-                    config=one.point.config,
-                    record=record(finished, one.parts),
-                    passed=finished.verdict.passed,
-                    claims_exact=finished.verdict.claims_exact,
-                )
+            result = RunResult.of(finished, one.point.config, one.parts)
+            sustained[rate] = result if is_sustained(finished) else None
         return sustained[rate] is not None
 
     with TemporaryDirectory(dir=one.directory) as folder:

@@ -27,7 +27,7 @@ from scenarios.report.result_tables import reproduction_table
 from scenarios.run_directory import UNFINISHED, WrittenResult, read_json
 from scenarios.scenario_files import ConfigError, validate
 from scenarios.study.findings import Findings
-from scenarios.study.judging import Finding, Outcome
+from scenarios.study.judging import ClaimOutcome, Finding
 from scenarios.study.section import StudySection
 from scenarios.study.study import load_study
 
@@ -60,18 +60,8 @@ def find_studies(paper: str) -> list[str]:
     return list(filter(scenario_files.is_study, names))
 
 
-class NotCompared(Section):
-    """A statement of a paper that no claim tests.
-
-    Attributes
-    ----------
-    where
-        Figure, table or section.
-    text, paper
-        The statement, and its number where it has one.
-    why
-        Why there is nothing to compare it with.
-    """
+class _Untested(Section):
+    """A statement that no claim tests, as ``not_compared.toml`` has it."""
 
     where: Annotated[str, Field(min_length=1)]
     text: Annotated[str, Field(min_length=1)]
@@ -88,11 +78,11 @@ class Statement:
     where, text, paper
         Figure, table or section; its words; its number, where it has one.
     study, claims
-        Which claims test it, in their words; none where it is not compared.
+        Which claims test it, in their words; none where it is not tested.
     outcome
         It holds where all claims that were judged hold, and fails where one does.
     why
-        Why it fails, where that is known, or why it is not compared.
+        Why it fails, where that is known, or why it cannot be compared.
     """
 
     where: str
@@ -100,7 +90,7 @@ class Statement:
     paper: float | None
     study: str = ""
     claims: tuple[str, ...] = ()
-    outcome: Outcome
+    outcome: ClaimOutcome
     why: str
 
 
@@ -150,15 +140,11 @@ class ClaimCounts(NamedTuple):
 
 
 @cache
-def not_compared(paper: str) -> tuple[NotCompared, ...]:
+def untested_statements(paper: str) -> tuple[Statement, ...]:
     """Return the statements of *paper* that no claim tests."""
-    listed = tomllib.loads(_NOT_COMPARED.read_text(encoding="utf-8"))
-    return tuple(NotCompared.model_validate(one) for one in listed.get(paper, ()))
-
-
-def statements_of_paper(paper: str) -> list[Statement]:
-    """Return what *paper* states and no claim tests."""
-    return [Statement(**dict(one), outcome="not comparable") for one in not_compared(paper)]
+    listed = tomllib.loads(_NOT_COMPARED.read_text(encoding="utf-8")).get(paper, ())
+    checked = map(_Untested.model_validate, listed)
+    return tuple(Statement(**dict(one), outcome="not comparable") for one in checked)
 
 
 def statements_of_study(
@@ -191,7 +177,7 @@ def statements_of_study(
     return statements
 
 
-def _outcome(judged: Sequence[Finding]) -> tuple[Outcome, str]:
+def _outcome(judged: Sequence[Finding]) -> tuple[ClaimOutcome, str]:
     """Return what came of a statement, and why it fails or cannot be compared."""
     outcomes = [one.outcome for one in judged]
     about = [one for one in judged if one.holds is False] or judged
@@ -293,7 +279,7 @@ class Reproduction(WrittenResult):
     def statements(self) -> list[Statement]:
         """What the paper states: what claims test, and what nothing here can be compared with."""
         tested = [statement for study in self.studies for statement in study.statements]
-        return tested + statements_of_paper(self.paper)
+        return [*tested, *untested_statements(self.paper)]
 
     @property
     def passed(self) -> bool | None:

@@ -188,8 +188,8 @@ class _Probing:
         rng = np.random.default_rng(_PROBES_SEED)
         values = np.sort(rng.integers(0, ordered[-1] + 1, self.count))
         # A band of so many values of 2^30; a single one of as few as make each so frequent.
-        reach = selectivity * _KEY_RANGE // (2 * survey.tuples) if survey.join == "band" else 0
-        low, high = values - reach, values + reach
+        half_width = selectivity * _KEY_RANGE // (2 * survey.tuples) if survey.join == "band" else 0
+        low, high = values - half_width, values + half_width
         begin = np.searchsorted(ordered, low, "left")
         self.right = int((np.searchsorted(ordered, high, "right") - begin).sum())
         self._probes = make_ranges([low], [high])

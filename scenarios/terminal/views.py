@@ -65,13 +65,12 @@ if TYPE_CHECKING:
     from scenarios.calibration.live_runs import LivePrediction
     from scenarios.engines.comparison import EngineComparison
     from scenarios.many_runs import SystemComparison
-    from scenarios.planner import Proposal
+    from scenarios.planners.planner import Proposal
     from scenarios.study.findings import Findings
     from scenarios.study.reproduction import Reproduction
     from scenarios.study.study import Study
     from scenarios.trace_difference import Difference
-    from scenarios.worlds.fuzzing import Fuzzed, WorldTrial
-    from scenarios.worlds.world import Recording
+    from scenarios.worlds.fuzzing import Fuzzed, Replayed
 
 
 def _profile(config: RunConfig) -> str:
@@ -492,17 +491,16 @@ def _show_coverage(
     )
 
 
-def show_replayed(
-    out: Console, trial: WorldTrial, recording: Recording, *, same: bool | None
-) -> None:
+def show_replayed(out: Console, replayed: Replayed) -> None:
     """Print what became of a world that was run again, beside what its file says."""
-    digest = {True: "as recorded", False: "NOT as recorded", None: "none was recorded"}[same]
+    trial = replayed.trial
+    compared = {True: "as recorded", False: "NOT as recorded", None: "none was recorded"}
     rows: list[tuple[str | TableCell, str]] = [
         ("topology", trial.world.topology),
         ("tuples", f"{trial.world.tuples:,}"),
-        ("recorded", recording.failure or "nothing was wrong"),
+        ("recorded", replayed.recording.failure or "nothing was wrong"),
         ("now", trial.failure or "nothing is wrong"),
-        ("digest", f"{trial.digest or 'none'}: {digest}"),
+        ("digest", f"{trial.digest or 'none'}: {compared[replayed.same]}"),
     ]
     print_table(out, TextTable(columns=(), rows=rows))
 

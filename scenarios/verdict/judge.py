@@ -29,14 +29,19 @@ from netsim.trace import TRACE_SCHEMA
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
-from scenarios.verdict import CheckResult, PairCounts, Verdict
+from scenarios.verdict import CheckResult, Offender, PairCounts, Verdict
 from scenarios.verdict.approximation import Approximated, measure_approximation
+from scenarios.verdict.expectation import Expectation
 from scenarios.verdict.latency_check import LatencyCheck
 from scenarios.verdict.lateness import Lateness, check_lateness
-from scenarios.verdict.oracle_check import Expectation, PairDifferences, arrival_numbers, compare
+from scenarios.verdict.oracle_check import (
+    PairDifferences,
+    arrivals_of_offenders,
+    compare_with_oracle,
+)
 from scenarios.verdict.trace_checks import (
+    FileTotals,
     ReadTrace,
-    Written,
     arrivals_of,
     check_conservation,
     check_fifo,
@@ -78,6 +83,7 @@ def judge(
 
     path = directory / TRACE
     _require_files(plan, directory)
+    collectors = pq.read_table(collectors_path(directory))
     graph = plan.graph()
     latencies = LatencyCheck(plan)
     trace = ReadTrace(
@@ -93,7 +99,7 @@ def judge(
     weaker = bool(recovered and recovered.weakens)
     claims_exact = plan.topology.claims_exact(plan.parameters)
     approximation = plan.topology.approximation(plan.query, plan.parameters)
-    found = compare(
+    found = compare_with_oracle(
         plan,
         directory,
         pairs_directory,
@@ -103,22 +109,16 @@ def judge(
         approximation=approximation,
         latencies=latencies,
     )
-    numbers = arrival_numbers(found.offenders, plan.files, plan.feeding.disorder)
-    offenders = [
-        replace(one, arrivals_ms=arrivals_of(numbers[one.probe_stream, one.probe_id], path))
-        for one in found.offenders
-    ]
-    offenders += [one for one in found.strays if 0 <= one.probe_stream < len(plan.files)]
     verdict = Verdict(
         claims_exact=claims_exact and not weaker,
         **{count.name: getattr(found, count.name) for count in fields(PairCounts)},
         late=lateness.claimed,
-        offenders=offenders,
+        offenders=_offenders(plan, found, path),
     )
     bound = {name: str(value) for name, value in plan.config.bind.items()}
     verdict.checks = [
         check_reading(plan.config.query, bound, plan.query),
-        _check_files(plan, directory, found.odd_rows),
+        _check_files(plan, directory, collectors, found.odd_rows),
         _oracle(verdict),
         _rows(found),
         _pairs(found),
@@ -131,7 +131,7 @@ def judge(
             sum(file.tuples for file in plan.files),
             own=not all(graph.specs[source].is_ours for source in graph.sources),
         ),
-        _sinks(plan, directory, outcome, trace, found, lateness),
+        _sinks(plan, outcome, trace, found, lateness, collectors.num_rows),
         latencies.check(),
         lateness.check(
             plan.query,
@@ -153,6 +153,16 @@ def judge(
     return verdict, found.latencies, approximated
 
 
+def _offenders(plan: Plan, found: PairDifferences, trace: Path) -> list[Offender]:
+    """Return the pairs to be named, those of tuples that exist with when these arrived."""
+    numbers = arrivals_of_offenders(found.offenders, plan.files, plan.feeding.disorder)
+    offenders = [
+        replace(one, arrivals_ms=arrivals_of(numbers[one.probe_stream, one.probe_id], trace))
+        for one in found.offenders
+    ]
+    return offenders + [one for one in found.strays if 0 <= one.probe_stream < len(plan.files)]
+
+
 def _require_files(plan: Plan, directory: Path) -> None:
     """Raise :exc:`DataError` naming a file of results that is missing or not as it was written."""
     for path, schema in _result_files(plan, directory).items():
@@ -169,7 +179,7 @@ def _require_files(plan: Plan, directory: Path) -> None:
                 raise DataError(f"{path}: column {name} has missing values; {_AGAIN}")
 
 
-def _check_files(plan: Plan, directory: Path, odd_rows: int) -> CheckResult:
+def _check_files(plan: Plan, directory: Path, collectors: pa.Table, odd_rows: int) -> CheckResult:
     """Check that there is no other file of results, and that figures are possible.
 
     *odd_rows* are those of reports that no actor can have sent, see
@@ -180,7 +190,6 @@ def _check_files(plan: Plan, directory: Path, odd_rows: int) -> CheckResult:
     for path in expected:
         if path.is_dir():
             others |= set(path.iterdir()) - set(part_files(path))
-    collectors = pq.read_table(collectors_path(directory))
     negative = sum(any(figure < 0 for figure in row.values()) for row in collectors.to_pylist())
     wrong = []
     if others:
@@ -268,19 +277,19 @@ def _recovery(verdict: Verdict, recovered: Recovered, *, claims_exact: bool) -> 
 
 def _sinks(
     plan: Plan,
-    directory: Path,
     outcome: Outcome,
     trace: ReadTrace,
     found: PairDifferences,
     lateness: Lateness,
+    collectors: int,
 ) -> CheckResult:
     graph = plan.graph()
     sinks = {name for name, spec in graph.specs.items() if spec.actor is Sink}
-    written = Written(
+    written = FileTotals(
         by_sender=found.by_sender,
         pairs=found.reported,
         late=lateness.claimed,
-        collectors=pq.read_table(collectors_path(directory)).num_rows,
+        collectors=collectors,
         streams=max(2, len(plan.files)),
         ours=all(spec.is_ours for spec in graph.specs.values()),
     )

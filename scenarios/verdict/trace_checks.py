@@ -348,8 +348,8 @@ def check_trace(outcome: Outcome, trace: ReadTrace, tuples: int, *, own: bool) -
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
-    """What is in a run's files of results.
+class FileTotals:
+    """What a run's files of results add up to.
 
     Attributes
     ----------
@@ -379,7 +379,7 @@ def check_sinks(
     trace: ReadTrace,
     sinks: Collection[str],
     ranks: Sequence[str],
-    written: Written,
+    written: FileTotals,
 ) -> CheckResult:
     """Check that what *sinks* received is what was *written*, in rows by sender and in bytes.
 

@@ -31,7 +31,7 @@ from joins.semijoins.value_sample import ValueSample
 from netsim.network import PRESETS
 from netsim.recovering_kernel import Guarantee
 from scenarios.config import MAX_SEED
-from scenarios.plan import refusal
+from scenarios.system_choice import refusal
 from scenarios.worlds.world import World, WorldStream
 from topologies import Topology, find_topology
 from topologies.quantities import Duration, Extent
@@ -393,7 +393,7 @@ def draw_network(rng: Random) -> dict[str, Any]:
 def draw_faults(rng: Random) -> list[dict[str, Any]]:
     """Draw rows of faults: of each kind one or none, for all links or actors, at random moments.
 
-    What nothing goes on in is there for a quarter of the time at the most, so that runs end.
+    Faults that stop all work last for a quarter of the time at the most, so that runs end.
     """
     amounts: dict[str, dict[str, Any]] = {
         "loss": {"rate": _one_of(rng, _RATES)},

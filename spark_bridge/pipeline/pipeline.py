@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SEGMENT_ROWS = 1_000_000  # rows in a segment file: some 10 MB, and a second or two of sorting
 QUICK_BYTES = 64 << 20  # below this the JVM lives too briefly for its better compiler to pay off
-STAGES = ("look", "start", "read", "judge", "write", "check", "done")
+PREPARE_STAGES = ("look", "start", "read", "judge", "write", "check", "done")
 """The stages that `prepare` reports of each stream, in this order; in ``start``, Spark starts."""
 
 _READING = 4
@@ -33,7 +33,7 @@ _READING = 4
 
 DICTIONARIES = "+codes"  # not a valid name of a stream
 
-Progress = Callable[[str, int, int], None]
+OnStage = Callable[[str, int, int], None]
 """Called with a stage (``"R: write"``), the number of stages done, and their total."""
 
 
@@ -43,7 +43,7 @@ def prepare(
     *,
     spark: SparkSession | None = None,
     segment_rows: int = SEGMENT_ROWS,
-    progress: Progress | None = None,
+    progress: OnStage | None = None,
     on_spark: Callable[[], None] = lambda: None,
 ) -> list[PreparedStream]:
     """Turn raw files into streams: typed, validated, in event-time order, numbered, in segments.
@@ -176,13 +176,15 @@ def _prepare_all(
 
 
 def _reporter(
-    source: RawSource, progress: Progress | None, at: int, of: int
+    source: RawSource, progress: OnStage | None, at: int, of: int
 ) -> Callable[[str], None]:
-    steps = len(STAGES) - 1
+    steps = len(PREPARE_STAGES) - 1
 
     def report(stage: str) -> None:
         if progress is not None:
-            progress(f"{source.name}: {stage}", at * steps + STAGES.index(stage), of * steps)
+            progress(
+                f"{source.name}: {stage}", at * steps + PREPARE_STAGES.index(stage), of * steps
+            )
 
     return report
 

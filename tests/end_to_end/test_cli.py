@@ -19,7 +19,7 @@ from netsim.network import PRESETS
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.streams import SAMPLES
-from scenarios.wall_clock import PARTS
+from scenarios.wall_clock import WALL_PARTS
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, write_csv, write_prepared
 
 QUERY = SELF_JOIN.format(window=WINDOW)
@@ -63,7 +63,7 @@ def test_json_of_a_run_is_one_object_with_the_stable_keys(joinsim: Command, prep
     assert said.code == 0
     answer = said.json
     assert answer.keys() >= KEYS
-    assert answer["wall_parts"].keys() == PARTS.keys()
+    assert answer["wall_parts"].keys() == WALL_PARTS.keys()
     assert answer["wall_seconds"] == pytest.approx(sum(answer["wall_parts"].values()))
     assert answer["wall_parts"]["report"] > 0
     for key, within in KEYS_WITHIN.items():

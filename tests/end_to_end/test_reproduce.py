@@ -15,7 +15,7 @@ from joinsim import Scenario
 from scenarios import scenario_files
 from scenarios.run_directory import UNFINISHED
 from scenarios.study import reproduction
-from scenarios.study.reproduction import NotCompared
+from scenarios.study.reproduction import Statement
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
 PLAIN = """
@@ -95,9 +95,15 @@ def catalog(
         for name in ("panjoin-one", "panjoin-plain", "panjoin-two", "pim-other")
     }
     monkeypatch.setattr(scenario_files, "catalog", lambda: paths)
-    untested = NotCompared(where="Figure 15g", text="inside Storm", why="Storm is not here")
+    untested = Statement(
+        where="Figure 15g",
+        text="inside Storm",
+        paper=None,
+        outcome="not comparable",
+        why="Storm is not here",
+    )
     monkeypatch.setattr(
-        reproduction, "not_compared", lambda paper: (untested,) if paper == "panjoin" else ()
+        reproduction, "untested_statements", lambda paper: (untested,) if paper == "panjoin" else ()
     )
     write()
     return write

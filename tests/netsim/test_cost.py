@@ -153,5 +153,5 @@ def test_a_price_of_calls_that_is_none_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "free.toml"
     text = (PROFILES / "free_calls.toml").read_text()
     path.write_text(text.replace("\ncall_ps = 0", "\ncall_ps = -1"))
-    with pytest.raises(ValueError, match="call_ps: prices, percents and tuple_bytes must be"):
+    with pytest.raises(ValueError, match="call_ps: call_ps is -1; it must be a whole number"):
         load_profile(path)

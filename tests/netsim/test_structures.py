@@ -111,7 +111,15 @@ def test_only_steps_that_were_measured_have_prices_of_their_own() -> None:
         ("rows = [1]\npercents = [[1]]\ncall_ps = 1\nrow_ps = 1", "sizes"),
         ("sizes = [8, 4]\nrows = [1]\npercents = [[1], [1]]\ncall_ps = 1\nrow_ps = 1", "ascend"),
         ("sizes = [8]\nrows = [1, 2]\npercents = [[1]]\ncall_ps = 1\nrow_ps = 1", "an entry"),
-        ("sizes = [8]\nrows = [1]\npercents = [[1]]\ncall_ps = 0.5\nrow_ps = 1", "whole numbers"),
+        ("sizes = [8]\nrows = [1]\npercents = [[1]]\ncall_ps = 0.5\nrow_ps = 1", "call_ps is 0.5;"),
+        (
+            "sizes = [8]\nrows = [1, 2]\npercents = [[1, -1]]\ncall_ps = 1\nrow_ps = 1",
+            r"percents\[0\]\[1\] is -1; it must be a whole number, 0 or more",
+        ),
+        (
+            "sizes = [8]\nrows = [1]\npercents = [[1]]\ncall_ps = 1\nrow_ps = 1\nmove_ps = 0.5",
+            "move_ps is 0.5; it must be a whole number of picoseconds",
+        ),
     ],
 )
 def test_a_wrong_table_is_named(tmp_path: Path, lines: str, said: str) -> None:

@@ -20,7 +20,7 @@ import pytest
 import joinsim as js
 from joins.queries.parser import parse_query
 from joinsim._calls import of_query
-from scenarios.advice import data_statistics, with_hot_key
+from scenarios.data_statistics import data_statistics, with_hot_key
 from scenarios.report.result_pages import picture_of
 from scenarios.report.result_tables import left_out_table
 from scenarios.scenario_files import build, change

@@ -10,16 +10,8 @@ import pyarrow as pa
 import pytest
 
 import joinsim as js
-from scenarios.measures import (
-    GROWTH,
-    PACE_PARTS,
-    PRECISION,
-    Pace,
-    growth,
-    highest_sustained,
-    record,
-    window_lag,
-)
+from scenarios.measures import PACE_PARTS, Pace, record, window_lag
+from scenarios.sustainable import GROWTH, PRECISION, growth, highest_sustained
 from tests.scenarios.toy_run import toy_config, toy_report
 
 TUPLES = 4_000

@@ -8,8 +8,9 @@ from actors.feed import Disorder
 from actors.source import Feeding
 from joins.queries.parser import parse_query
 from scenarios.formatting import by_reason
-from scenarios.plan import choose, name_others
+from scenarios.plan import name_others
 from scenarios.scenario_files import ConfigError, build
+from scenarios.system_choice import choose
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1 s' ON '10 s')"
 TWO_WINDOWS = "WINDOW A AS (SLIDE INTERVAL '1' ON '2'), B AS (SLIDE INTERVAL '1' ON '3')"

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from scenarios.wall_clock import PARTS, WallClock, process_began_s
+from scenarios.wall_clock import WALL_PARTS, WallClock, process_began_s
 
 
 def test_parts_add_up_to_all_that_passed_until_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,7 +19,7 @@ def test_parts_add_up_to_all_that_passed_until_the_stop(monkeypatch: pytest.Monk
     for step_s, part in ((0.25, "run"), (0.125, "write"), (1.0, "run"), (0.002, "report")):
         now_s += step_s
         clock.lap(part)
-    assert clock.parts == dict.fromkeys(PARTS, 0) | {
+    assert clock.parts == dict.fromkeys(WALL_PARTS, 0) | {
         "import": 2.5, "run": 1.25, "write": 0.125, "report": 0.002
     }  # fmt: skip
     assert clock.seconds == 3.877

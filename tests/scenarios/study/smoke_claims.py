@@ -35,7 +35,7 @@ from scenarios.study.point_runs import plan_points, run_points
 from scenarios.study.section import Claim
 from scenarios.study.study import Chart, Study, load_study
 from scenarios.tables import prepare_tables
-from scenarios.verdict import oracle_check
+from scenarios.verdict import expectation
 from spark_bridge.prepared import PreparedStream
 
 RECORD = Path(__file__).with_name("smoke_claims.json")
@@ -150,7 +150,7 @@ def _asking_the_oracle_once() -> Iterator[None]:
     It took half of the time of some studies. What is late differs from point to point.
     """
     answers: dict[Any, tuple[Sequence[StreamData], list[Matches]]] = {}
-    work_out = oracle_check.expected_sums
+    work_out = expectation.expected_sums
 
     def expected_sums(
         query: JoinQuery,
@@ -167,7 +167,7 @@ def _asking_the_oracle_once() -> Iterator[None]:
             answers[asked] = files, list(work_out(query, files))
         yield from answers[asked][1]
 
-    with mock.patch.object(oracle_check, "expected_sums", expected_sums):
+    with mock.patch.object(expectation, "expected_sums", expected_sums):
         yield
 
 

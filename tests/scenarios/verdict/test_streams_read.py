@@ -17,7 +17,7 @@ from actors.feed import StreamFile
 from joins.arrivals import merged_places
 from joins.batch import Batch, Schema
 from joins.errors import DataError
-from scenarios.verdict import oracle_check
+from scenarios.verdict import expectation
 from tests.scenarios.verdict.broken import Break
 from tests.scenarios.verdict.test_mutants import RUNS, Ordinary
 
@@ -71,15 +71,15 @@ def test_what_run_and_oracle_read_wrong_alike_is_refused(
 def test_what_no_run_reads_is_not_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run of the first thousand tuples must not read the millions that follow."""
     pq.write_table(pa.table({"ts": np.arange(300_000)}), tmp_path / "0.parquet")
-    read, blocks = [], oracle_check._blocks
+    read, blocks = [], expectation._blocks
 
     def counted(*arguments: Any) -> Iterator[pa.RecordBatch]:
         for block in blocks(*arguments):
             read.append(len(block))
             yield block
 
-    monkeypatch.setattr(oracle_check, "_blocks", counted)
+    monkeypatch.setattr(expectation, "_blocks", counted)
     schema = Schema(stream="T", fields={})
-    sums = oracle_check.ColumnSums.of_stream(StreamFile(schema=schema, directory=tmp_path, rows=9))
+    sums = expectation.ColumnSums.of_stream(StreamFile(schema=schema, directory=tmp_path, rows=9))
     assert sums.of == {"ts": sum(ts * (2 * ts + 1) for ts in range(9))}
     assert len(read) == 1

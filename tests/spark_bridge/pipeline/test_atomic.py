@@ -17,7 +17,7 @@ import pytest
 from joins.errors import DataError
 from spark_bridge import prepared
 from spark_bridge.pipeline import pipeline
-from spark_bridge.pipeline.pipeline import STAGES, prepare
+from spark_bridge.pipeline.pipeline import PREPARE_STAGES, prepare
 from spark_bridge.pipeline.source import RawSource
 from spark_bridge.prepared import load_stream
 from tests.spark_bridge.helpers import prepare_one, tuples, write_parquet
@@ -73,7 +73,7 @@ def test_a_failure_at_any_stage_leaves_the_old_stream_and_no_rubbish(
     file, out = raw(tmp_path), tmp_path / "out"
     old = prepare_one(out, spark, paths=[file], fields=["v"])
     changed = RawSource(name="R", paths=[file], fields=["v"], rows=3)
-    for stage in STAGES[2:-1]:
+    for stage in PREPARE_STAGES[2:-1]:
 
         def fail(said: str, *_: int, at: str = f"R: {stage}") -> None:
             if said == at:
@@ -204,5 +204,5 @@ def test_several_streams_share_one_session_and_come_back_in_order(
     )
     assert [stream.name for stream in streams] == ["S", "R"]
     assert [tuples(stream)["ts"].to_pylist() for stream in streams] == [[1, 3, 5], [0, 2, 4]]
-    assert all(0 <= done <= total == 2 * (len(STAGES) - 1) for done, total in heard)
+    assert all(0 <= done <= total == 2 * (len(PREPARE_STAGES) - 1) for done, total in heard)
     assert heard[-1][0] == heard[-1][1]

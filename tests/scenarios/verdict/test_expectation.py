@@ -18,8 +18,8 @@ from joins.batch import Batch
 from joins.errors import DataError
 from joins.matches import Matches
 from joins.queries.parser import parse_query
-from scenarios.verdict import oracle_check
-from scenarios.verdict.oracle_check import Expectation, expected_sums
+from scenarios.verdict import expectation
+from scenarios.verdict.expectation import Expectation, expected_sums
 from scenarios.worlds.world import WorldStream
 from tests.scenarios.verdict.broken import wrapped
 from tests.scenarios.verdict.test_mutants import RUNS
@@ -42,7 +42,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[StreamFile, ...]:
 def test_sums_are_those_of_the_oracle(
     files: tuple[StreamFile, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(oracle_check, "CHUNK_ROWS", 37)
+    monkeypatch.setattr(expectation, "CHUNK_ROWS", 37)
     right = [one for one in expected_sums(QUERY, files) if len(one)]
     with Expectation(QUERY, files) as ahead:
         found = list(ahead.sums())
@@ -83,7 +83,7 @@ def test_streams_that_are_merged_in_another_order_give_no_verdict(
     def last_stream_first(times: Any, rows: int) -> list[np.ndarray]:
         return merged_places(times[::-1], rows)[::-1]
 
-    monkeypatch.setattr(oracle_check, "CHUNK_ROWS", chunk_rows)
+    monkeypatch.setattr(expectation, "CHUNK_ROWS", chunk_rows)
     assert list(expected_sums(QUERY, files))
     monkeypatch.setattr(feed, "merged_places", last_stream_first)
     with pytest.raises(DataError, match="another order than that of their event times"):
@@ -110,7 +110,7 @@ def test_it_ends_with_its_block_whether_or_not_it_was_read(
             yield from right
 
     right = [one for one in expected_sums(QUERY, files) if len(one)]
-    monkeypatch.setattr(oracle_check, "expected_sums", endless)
+    monkeypatch.setattr(expectation, "expected_sums", endless)
     with Expectation(QUERY, files) as ahead:
         assert len(next(ahead.sums()).count)
     assert not ahead._thread.is_alive()
