@@ -37,7 +37,7 @@ from actors.stream_source import StreamSource
 from joins.interval_join import with_key
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, P, Pes, Topology
-from topologies.window_join import Fanout, SplitJoin, add_gate, connect_by_trees
+from topologies.window_join import Fanout, SplitJoinTopology, add_gate, connect_by_trees
 
 Turns = Annotated[int, Interval(ge=0, le=1000)]
 Round = Pes
@@ -143,7 +143,7 @@ class IntervalJoinTopology(Topology[P]):
 OijP = TypeVar("OijP", bound=OijParameters)
 
 
-class OijPattern(IntervalJoinTopology[OijP]):
+class PatternTopology(IntervalJoinTopology[OijP]):
     """One pattern of interval join; where a tuple reaches one replica, collectors are naive."""
 
     paper = "PPOIJ: Shared-Nothing Parallel Patterns for Efficient Online Interval Joins"
@@ -259,7 +259,7 @@ class KpOijParameters(BatchingParameters, KeyedParameters):
     """What a person may set of KP-OIJ."""
 
 
-class KpOij(OijPattern[KpOijParameters]):
+class KpOijTopology(PatternTopology[KpOijParameters]):
     """KP-OIJ (PPOIJ, sections 3.1 and 4.1): each key has one replica.
 
     Tuples are distributed point to point by key, and collectors take whatever comes. It is the
@@ -276,7 +276,7 @@ class KpOij(OijPattern[KpOijParameters]):
         return Emitter, {"distribution": ByKey(parameters.homes)}
 
 
-class FlinkOij(OijPattern[KeyedParameters]):
+class FlinkOijTopology(PatternTopology[KeyedParameters]):
     """Flink's keyed interval join, as PPOIJ compares with it: KP-OIJ with every tuple a message.
 
     What is Flink's here is the pattern: a key has one parallel instance, and every tuple is a
@@ -293,7 +293,7 @@ class FlinkOij(OijPattern[KeyedParameters]):
         return Emitter, {"distribution": ByKey(parameters.homes)}
 
 
-class DpOij(OijPattern[CollectedParameters]):
+class DpOijTopology(PatternTopology[CollectedParameters]):
     """DP-OIJ (PPOIJ, sections 3.2 and 4.2): every replica probes with every tuple.
 
     The state of each key is spread over all replicas, so they are equally loaded however keys are
@@ -340,7 +340,7 @@ class HpOijParameters(CollectedParameters, KeyedParameters):
     max_splitting: Pes | None = None
 
 
-class HpOij(OijPattern[HpOijParameters]):
+class HpOijTopology(PatternTopology[HpOijParameters]):
     """HP-OIJ (PPOIJ, sections 3.3 and 4.3): a key is split over some of the replicas.
 
     It is between KP-OIJ, which cannot share a frequent key's load, and DP-OIJ, which sends every
@@ -405,7 +405,7 @@ class ScaleOijParameters(OijParameters):
     threshold: Threshold = 1.1
 
 
-class ScaleOij(IntervalJoinTopology[ScaleOijParameters]):
+class ScaleOijTopology(IntervalJoinTopology[ScaleOijParameters]):
     """Scale-OIJ: one multicore machine, whose threads share the state buffers.
 
     Sources and the sink reach the machine as in the other patterns; within it a tuple goes through
@@ -473,7 +473,7 @@ class SplitOijParameters:
     batch_rows: BatchRows | None = None
 
 
-class SplitOij(IntervalJoinTopology[SplitOijParameters]):
+class SplitOijTopology(IntervalJoinTopology[SplitOijParameters]):
     """SplitJoin as an interval join: one ordered input, and trees to the replicas and back.
 
     PPOIJ (section 6) names what sets it apart from DP-OIJ, which also sends every tuple to all
@@ -491,7 +491,7 @@ class SplitOij(IntervalJoinTopology[SplitOijParameters]):
 
     name = "split_oij"
     title = "SplitJoin as an interval join: one ordered input, every tuple to all down a tree"
-    paper = SplitJoin.paper
+    paper = SplitJoinTopology.paper
     parameters_type = SplitOijParameters
 
     def assemble(self, job: Job, parameters: SplitOijParameters) -> ActorGraph:

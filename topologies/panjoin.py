@@ -99,7 +99,7 @@ class PanJoinParameters:
     device: Literal["core", "accelerator"] = "core"
 
 
-class PanJoin(Topology[PanJoinParameters]):
+class PanJoinTopology(Topology[PanJoinParameters]):
     """Subwindows of sorted or partitioned tuples, chained over workers under one manager."""
 
     name = "panjoin"

@@ -123,7 +123,7 @@ class SpoJoinParameters:
     nodes: Pes | None = None
 
 
-class SpoJoin(Topology[SpoJoinParameters]):
+class SpoJoinTopology(Topology[SpoJoinParameters]):
     """Mutable B+-trees and immutable permutation and offset arrays, on a graph of PEs."""
 
     name = "spo_join"
