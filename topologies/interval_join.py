@@ -11,7 +11,6 @@ replica (Figures 3 and 7); the patterns differ in how emitters distribute and co
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
@@ -24,6 +23,7 @@ from actors.interval_join.calibration import CalibratingEmitter, Master
 from actors.interval_join.emitter import (
     ByKey,
     BySplitKey,
+    Distribution,
     Emitter,
     Homes,
     KeyHash,
@@ -92,6 +92,11 @@ class KeyedParameters(OijParameters):
         """Where each key is at home."""
         return Homes(self.replicas, self.key_hash)
 
+    @property
+    def distribution(self) -> Distribution:
+        """How tuples are distributed: point to point."""
+        return ByKey(self.homes)
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class BatchingParameters(OijParameters):
@@ -128,6 +133,11 @@ class CollectedParameters(BatchingParameters):
 
     collector: Order = "ordered"
 
+    @property
+    def distribution(self) -> Distribution:
+        """How tuples are distributed: each to all replicas."""
+        return ToAll(self.replicas)
+
 
 class IntervalJoinTopology(Topology[P]):
     """A system that joins within an interval."""
@@ -140,7 +150,7 @@ class IntervalJoinTopology(Topology[P]):
     )
 
 
-OijP = TypeVar("OijP", bound=OijParameters)
+OijP = TypeVar("OijP", bound=KeyedParameters | CollectedParameters)
 
 
 class PatternTopology(IntervalJoinTopology[OijP]):
@@ -170,9 +180,9 @@ class PatternTopology(IntervalJoinTopology[OijP]):
                 graph.set_loads(loads_by_key(job, distribution, replicas))
         return graph
 
-    @abstractmethod
     def emitter(self, parameters: OijP) -> tuple[type[Emitter], dict[str, Any]]:
         """Return the class of emitters, and their arguments beside those of `add_emitters`."""
+        return Emitter, {"distribution": parameters.distribution}
 
 
 def add_replicas(
@@ -271,10 +281,6 @@ class KpOijTopology(PatternTopology[KpOijParameters]):
     title = "KP-OIJ: interval join, each key at one replica"
     parameters_type = KpOijParameters
 
-    def emitter(self, parameters: KpOijParameters) -> tuple[type[Emitter], dict[str, Any]]:
-        """Return emitters that distribute point to point."""
-        return Emitter, {"distribution": ByKey(parameters.homes)}
-
 
 class FlinkOijTopology(PatternTopology[KeyedParameters]):
     """Flink's keyed interval join, as PPOIJ compares with it: KP-OIJ with every tuple a message.
@@ -288,10 +294,6 @@ class FlinkOijTopology(PatternTopology[KeyedParameters]):
     title = "Flink's keyed interval join: each key at one replica, tuples handed over one by one"
     parameters_type = KeyedParameters
 
-    def emitter(self, parameters: KeyedParameters) -> tuple[type[Emitter], dict[str, Any]]:
-        """Return emitters that distribute point to point."""
-        return Emitter, {"distribution": ByKey(parameters.homes)}
-
 
 class DpOijTopology(PatternTopology[CollectedParameters]):
     """DP-OIJ (PPOIJ, sections 3.2 and 4.2): every replica probes with every tuple.
@@ -304,10 +306,6 @@ class DpOijTopology(PatternTopology[CollectedParameters]):
     name = "dp_oij"
     title = "DP-OIJ: interval join, every tuple to all replicas and stored at one"
     parameters_type = CollectedParameters
-
-    def emitter(self, parameters: CollectedParameters) -> tuple[type[Emitter], dict[str, Any]]:
-        """Return emitters that broadcast."""
-        return Emitter, {"distribution": ToAll(parameters.replicas)}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -285,13 +285,8 @@ def _window_states(
         return [partial(OwnSlide, pes=len(pes), epochs=of_one) for _ in pes]
     if p.window_state == "round_robin":
         return [partial(MergedCounts, windows=windows) for _ in pes]
+    intervals = [p.publish_interval, *[p.sync_interval] * (len(pes) - 1)]
     return [
-        partial(
-            Cached,
-            windows=windows,
-            pe=pe,
-            publish_ns=p.publish_interval or _INTERVAL_NS,
-            sync_ns=p.sync_interval or _INTERVAL_NS,
-        )
-        for pe in pes
+        partial(Cached, windows=windows, pe=pe, interval_ns=interval or _INTERVAL_NS)
+        for pe, interval in enumerate(intervals)
     ]

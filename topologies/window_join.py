@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass as validated
@@ -468,15 +468,22 @@ class StoringInTurnsParameters(PeParameters):
         "nested_loop"
     )
 
-    def layout(self, job: Job, *, fanout: int | None = None) -> Layout:
-        """Return PEs that all store both streams, with trees of *fanout* around them."""
+
+StoringP = TypeVar("StoringP", bound=StoringInTurnsParameters)
+
+
+class StoringInTurnsTopology(WindowJoinTopology[StoringP]):
+    """Every PE stores a share of each stream, in turns, and probes with everything."""
+
+    def lay_out(self, job: Job, parameters: StoringP) -> Layout:
+        """Return PEs that all store both streams."""
+        p = parameters
         return Layout(
-            routing=RoundRobinRouting(sides=(range(self.pes),) * len(job.query.streams)),
-            joiners={"joiner": self.pes},
-            index=self.index,
-            options=chain_options(job.query, self.pes) if self.index == "chain_index" else {},
-            nodes=self.nodes,
-            fanout=fanout,
+            routing=RoundRobinRouting(sides=(range(p.pes),) * len(job.query.streams)),
+            joiners={"joiner": p.pes},
+            index=p.index,
+            options=chain_options(job.query, p.pes) if p.index == "chain_index" else {},
+            nodes=p.nodes,
         )
 
 
@@ -493,7 +500,7 @@ class SplitJoinParameters(StoringInTurnsParameters):
     fanout: Fanout | None = None
 
 
-class SplitJoinTopology(WindowJoinTopology[SplitJoinParameters]):
+class SplitJoinTopology(StoringInTurnsTopology[SplitJoinParameters]):
     """SplitJoin (Najafi, Sadoghi, Jacobsen): every PE stores a share and probes with everything.
 
     Storing and probing are split: a tuple reaches all PEs, probes at every one of them, and is
@@ -521,10 +528,10 @@ class SplitJoinTopology(WindowJoinTopology[SplitJoinParameters]):
 
     def lay_out(self, job: Job, parameters: SplitJoinParameters) -> Layout:
         """Return PEs that all store both streams, between the trees."""
-        return parameters.layout(job, fanout=parameters.fanout)
+        return replace(super().lay_out(job, parameters), fanout=parameters.fanout)
 
 
-class ScaleJoinTopology(WindowJoinTopology[StoringInTurnsParameters]):
+class ScaleJoinTopology(StoringInTurnsTopology[StoringInTurnsParameters]):
     """ScaleJoin (Gulisano et al.): deterministic, every PE compares its share of all comparisons.
 
     Each stream has a source of its own. A ScaleGate merges them into one order that depends on the
@@ -549,10 +556,6 @@ class ScaleJoinTopology(WindowJoinTopology[StoringInTurnsParameters]):
         "(Gulisano et al., IEEE Transactions on Big Data 2016)"
     )
     parameters_type = StoringInTurnsParameters
-
-    def lay_out(self, job: Job, parameters: StoringInTurnsParameters) -> Layout:
-        """Return PEs that all store both streams."""
-        return parameters.layout(job)
 
     def add_entrance(self, graph: ActorGraph, job: Job) -> str:
         """Add a source for each stream, and the gate that merges them."""

@@ -284,10 +284,10 @@ class Cached(Counted):
     """The third way: the first PE counts tuples, and the others read its count from a cache.
 
     Every PE sees every tuple, so the first PE's count of what it has evaluated is the stream's. It
-    publishes the count when it has evaluated tuples and *publish_ns* have passed; the others ask
-    for it when tuples come and *sync_ns* have passed, and go on with the old count until the answer
-    is there. A count that is old finds expired slides; one that comes from a PE far ahead in the
-    stream expires what a slower PE's tuples should still see.
+    publishes the count when it has evaluated tuples and *interval_ns* have passed; the others ask
+    for it when tuples come and *interval_ns* have passed, and go on with the old count until the
+    answer is there. A count that is old finds expired slides; one that comes from a PE far ahead in
+    the stream expires what a slower PE's tuples should still see.
 
     The paper adds the evaluated tuples to the partitioner's count of merged ones. Merged tuples
     were evaluated before, so the sum counts them twice unless the first is reset at every merge;
@@ -301,18 +301,16 @@ class Cached(Counted):
         One per stream, over that stream, by count.
     pe
         This PE's index; 0 is the first.
-    publish_ns, sync_ns
-        Least virtual time between two messages to the cache.
+    interval_ns
+        Least virtual time between two of its messages to the cache.
     """
 
     state = ("_last_ns",)
 
-    def __init__(
-        self, *, windows: Sequence[Window], pe: int, publish_ns: int, sync_ns: int
-    ) -> None:
+    def __init__(self, *, windows: Sequence[Window], pe: int, interval_ns: int) -> None:
         super().__init__(windows=windows)
         self._pe = pe
-        self._interval_ns = sync_ns if pe else publish_ns
+        self._interval_ns = interval_ns
         self._last_ns: int | None = None
 
     def before_evaluation(self, context: Context) -> None:

@@ -304,7 +304,9 @@ def test_counts_of_merged_tuples_add_up_whoever_merged_them() -> None:
 
 
 def test_the_first_pe_publishes_its_count_and_the_others_take_it_over() -> None:
-    first, other = (Cached(windows=(WINDOW,), pe=pe, publish_ns=5, sync_ns=7) for pe in (0, 1))
+    first, other = (
+        Cached(windows=(WINDOW,), pe=pe, interval_ns=interval) for pe, interval in ((0, 5), (1, 7))
+    )
     published = []
     for at, rows in ((0, 10), (4, 10), (5, 10)):
         heard = context(at)
