@@ -167,7 +167,7 @@ class PatternTopology(IntervalJoinTopology[OijP]):
         p = parameters
         graph = ActorGraph()
         actor, arguments = self.emitter(p)
-        emitters = add_emitters(graph, job, p, actor, **arguments, **p.batching)
+        emitters = add_emitters(graph, job, p, actor, **arguments)
         collector = p.collector if isinstance(p, CollectedParameters) else "naive"
         replicas = add_replicas(graph, job, p.replicas, channels=len(emitters), collector=collector)
         for emitter in emitters:
@@ -204,6 +204,7 @@ def add_emitters(
     p, names, base = parameters, job.query.streams, job.query.reach.base
     replicas = [p.probe_emitters, p.probe_emitters]
     replicas[base] = p.base_emitters
+    arguments |= p.batching
     emitters: list[str] = []
     for replica in range(max(replicas)):
         for stream in (base, 1 - base):
@@ -398,9 +399,14 @@ class ScaleOijParameters(OijParameters):
         How far above the average the most loaded thread may be.
     """
 
-    contention: Turns = 5
+    contention: Annotated[int, Interval(ge=0, le=1000)] = 5
     schedule_messages: Round | None = 8
     threshold: Threshold = 1.1
+
+    @property
+    def batching(self) -> dict[str, int]:
+        """How emitters gather tuples in batches: what came together goes on together."""
+        return {"batch_rows": _WHOLE_TURN, "linger_turns": 0}
 
 
 class ScaleOijTopology(IntervalJoinTopology[ScaleOijParameters]):
@@ -430,8 +436,8 @@ class ScaleOijTopology(IntervalJoinTopology[ScaleOijParameters]):
         """Return sources, emitters and the machine for *job*."""
         p = parameters
         graph = ActorGraph()
-        to_memory = {"distribution": ByKey(Homes(1)), "batch_rows": _WHOLE_TURN, "linger_turns": 0}
-        emitters = add_emitters(graph, job, p, SharedMemoryEmitter, **to_memory)
+        to_memory = ByKey(Homes(1))
+        emitters = add_emitters(graph, job, p, SharedMemoryEmitter, distribution=to_memory)
         memory = graph.add(
             "memory",
             "memory",
