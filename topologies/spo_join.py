@@ -28,18 +28,18 @@ from pydantic.dataclasses import dataclass
 
 from actors.protocol import FEEDBACK
 from actors.source import Source
-from actors.spo_join.immutable import (
+from actors.spo_join.immutable import PoJoinPE
+from actors.spo_join.mutable import LogicalPE, PredicatePE
+from actors.spo_join.permutation_pe import PermutationPE
+from actors.spo_join.router import Router
+from actors.spo_join.window_state import (
     Cache,
     Cached,
     Carried,
     MergedCounts,
     OwnSlide,
-    PermutationPE,
-    PoJoinPE,
     WindowState,
 )
-from actors.spo_join.mutable import LogicalPE, PredicatePE
-from actors.spo_join.router import Router
 from joins.epochs import MergeThreshold
 from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.structures import SEGMENTS

@@ -12,16 +12,7 @@ from hypothesis import strategies as st
 
 from actors.serialisation import from_bytes, to_bytes
 from actors.source import Probes
-from actors.spo_join.immutable import (
-    Cached,
-    Carried,
-    MergedCount,
-    MergedCounts,
-    OwnSlide,
-    Permutations,
-    WindowCount,
-    busiest,
-)
+from actors.spo_join.immutable import busiest
 from actors.spo_join.mutable import (
     PARTITIONINGS,
     ROWS,
@@ -34,7 +25,9 @@ from actors.spo_join.mutable import (
     Provenance,
     Slots,
 )
+from actors.spo_join.permutation_pe import MergedCount, Permutations
 from actors.spo_join.router import Routed
+from actors.spo_join.window_state import Cached, Carried, MergedCounts, OwnSlide, WindowCount
 from joins.batch import Batch
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.index import make_ranges
