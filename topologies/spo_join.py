@@ -28,9 +28,10 @@ from pydantic.dataclasses import dataclass
 
 from actors.protocol import FEEDBACK
 from actors.source import Source
-from actors.spo_join.immutable import PoJoinPE
-from actors.spo_join.mutable import LogicalPE, PredicatePE
+from actors.spo_join.logical_pe import LogicalPE
 from actors.spo_join.permutation_pe import PermutationPE
+from actors.spo_join.po_join_pe import PoJoinPE
+from actors.spo_join.predicate_pe import PredicatePE
 from actors.spo_join.router import Router
 from actors.spo_join.window_state import (
     Cache,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from actors.protocol import Actor, Context, Message
-from actors.spo_join.mutable import SortedField
+from actors.spo_join.predicate_pe import SortedField
 from actors.spo_join.router import UpTo
 from joins.indexes.immutable.order_arrays import permutation
 from joins.work import Step

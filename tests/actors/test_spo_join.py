@@ -12,20 +12,11 @@ from hypothesis import strategies as st
 
 from actors.serialisation import from_bytes, to_bytes
 from actors.source import Probes
-from actors.spo_join.immutable import busiest
-from actors.spo_join.mutable import (
-    PARTITIONINGS,
-    ROWS,
-    BitRows,
-    Complete,
-    HashTable,
-    IdRows,
-    InTurns,
-    Partial,
-    Provenance,
-    Slots,
-)
+from actors.spo_join.logical_pe import Complete, HashTable, Provenance, Slots
 from actors.spo_join.permutation_pe import MergedCount, Permutations
+from actors.spo_join.po_join_pe import busiest
+from actors.spo_join.predicate_pe import PARTITIONINGS, InTurns, Partial
+from actors.spo_join.predicate_rows import ROWS, BitRows, IdRows
 from actors.spo_join.router import Routed
 from actors.spo_join.window_state import Cached, Carried, MergedCounts, OwnSlide, WindowCount
 from joins.batch import Batch

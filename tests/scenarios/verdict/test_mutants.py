@@ -13,7 +13,7 @@ import joinsim as js
 from actors.handshake import Segment
 from actors.interval_join.replica import Replica, Watermarks
 from actors.panjoin.chain import Chain
-from actors.spo_join.immutable import PoJoinPE
+from actors.spo_join.po_join_pe import PoJoinPE
 from actors.window_join import GridRouting, HashRouting, ReplicatedRouting, RoundRobinRouting
 from joins.indexes.windows.chain_index import ChainIndex
 from joins.queries.conditions import OPERATORS, Band, ComparisonOperator

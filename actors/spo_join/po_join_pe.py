@@ -15,8 +15,8 @@ import numpy as np
 from actors.protocol import Actor, Context, Message
 from actors.results import Found, send_answers
 from actors.source import Probes
-from actors.spo_join.mutable import Offsets
 from actors.spo_join.permutation_pe import MergedCount, Permutations
+from actors.spo_join.predicate_pe import Offsets
 from actors.spo_join.router import MergeFlag, Routed
 from actors.spo_join.window_state import WindowCount, WindowState
 from joins.batch import Schema
