@@ -20,16 +20,15 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.interval_join.calibration import CalibratingEmitter, Master
-from actors.interval_join.emitter import (
+from actors.interval_join.distribution import (
     ByKey,
     BySplitKey,
     Distribution,
-    Emitter,
     Homes,
     KeyHash,
-    Sequencer,
     ToAll,
 )
+from actors.interval_join.emitter import Emitter, Sequencer
 from actors.interval_join.replica import Order, Replica
 from actors.interval_join.shared_memory import SharedMemory, SharedMemoryEmitter, Thread
 from actors.protocol import FEEDBACK
