@@ -33,7 +33,7 @@ from scenarios.measures import MeasuredPlan, measured_costs
 from scenarios.rehearsal import run_inline
 from topologies.semijoin import SemijoinParameters, SemijoinTopology, plan_of
 from topologies.semijoins.costing import estimate_plan
-from topologies.semijoins.join_statistics import FIELD_BYTES, QueryValues
+from topologies.semijoins.random_queries import FIELD_BYTES, QueryValues
 from topologies.topology import Job
 
 _SETTINGS = 40

@@ -41,13 +41,9 @@ from scenarios.run_directory import TRACE
 from scenarios.surveys.survey import PlanningSpeedSurvey, PlanSurvey, Surveyed
 from topologies.semijoin import SemijoinParameters, SemijoinTopology
 from topologies.semijoins.costing import Costing, estimate_plan
-from topologies.semijoins.join_statistics import (
-    JoinStatistics,
-    QueryValues,
-    random_query,
-    site_prices,
-)
+from topologies.semijoins.join_statistics import JoinStatistics, site_prices
 from topologies.semijoins.plans import JoinPlan, uniform_plan
+from topologies.semijoins.random_queries import QueryValues, random_query
 from topologies.semijoins.searches import SEARCHES, exhaustive_plan, greedy_plan
 from topologies.topology import Job
 
