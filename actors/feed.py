@@ -250,24 +250,19 @@ class Feed(Stateful):
 
     def __init__(self, files: tuple[StreamData, ...]) -> None:
         self._files = files
-        self.seek([0] * len(files))
+        self._taken = [0] * len(files)
+        self._open()
 
-    @property
-    def position(self) -> list[int]:
-        """Tuples taken so far from each stream."""
-        return list(self._taken)
-
-    def seek(self, position: list[int]) -> None:
-        """Go to where *position* tuples of each stream have been taken."""
-        self._taken = list(position)
+    def _open(self) -> None:
+        """Read on from where so many tuples of each stream have been taken."""
         self._readers = [
-            _Reader(file, start) for file, start in zip(self._files, position, strict=True)
+            _Reader(file, start) for file, start in zip(self._files, self._taken, strict=True)
         ]
 
     def restore(self, state: State) -> None:
         """Go back to where a snapshot was taken."""
         super().restore(state)
-        self.seek(self._taken)
+        self._open()
 
     def take(self, rows: int) -> Arrivals | None:
         """Return the next *rows* arrivals (fewer at the very end), or None when all are taken."""

@@ -17,9 +17,9 @@ from actors.protocol import NO_SPAN, Actor, Context, Message, Payload
 from actors.results import report_late
 from actors.source import Fed, Feeding, Probes, Source, birth_ns
 from joins.arrivals import Arrivals
-from joins.batch import Batch, Schema
+from joins.batch import Batch, RowSelection, Schema
 from joins.codes import GREATEST
-from joins.event_time import NO_WATERMARK
+from joins.event_time import NO_WATERMARK, latest_time, watermark_at
 from joins.state import storable
 
 END = GREATEST
@@ -60,10 +60,10 @@ class Rows:
 
     def slice(self, start: int, stop: int) -> Rows:
         """Return rows *start* to *stop* (exclusive) as views."""
-        return Rows(self.batch.slice(start, stop), self.born_ns[start:stop], self.seq[start:stop])
+        return self.take(slice(start, stop))
 
-    def take(self, rows: np.ndarray) -> Rows:
-        """Return some *rows*, copied."""
+    def take(self, rows: RowSelection) -> Rows:
+        """Return some *rows*."""
         return Rows(self.batch.take(rows), self.born_ns[rows], self.seq[rows])
 
     @classmethod
@@ -159,23 +159,18 @@ class StreamSource(Source):
     ) -> None:
         super().__init__(files=only_times_of_others(files, stream), feeding=feeding)
         self._stream, self._replica, self._replicas = stream, replica, replicas
-        self._latest: int | None = None
+        self._latest = NO_WATERMARK
 
     def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> SourceShare:
         batch, seq = arrivals.parts[self._stream], arrivals.seq[self._stream]
         if self._replicas > 1:
             mine = np.flatnonzero(batch.id % self._replicas == self._replica)
             batch, seq = batch.take(mine), seq[mine]
-        watermark = END if last else self._watermark(arrivals)
+        self._latest = latest_time(arrivals, self._latest)
+        lag_ns = self._feeding.lag_ns if self._feeding.watermarks else None
+        watermark = END if last else watermark_at(self._latest, lag_ns)
         born_ns = birth_ns(seq, self._feeding.rate_tps, now)
         return SourceShare(Rows(batch, born_ns, seq), watermark, last)
-
-    def _watermark(self, arrivals: Arrivals) -> int:
-        times = [int(part.ts.max()) for part in arrivals.parts if len(part)]
-        self._latest = max(times if self._latest is None else [*times, self._latest])
-        if not self._feeding.watermarks:
-            return NO_WATERMARK
-        return max(NO_WATERMARK, self._latest - self._feeding.lag_ns)
 
 
 class ScaleGate(Actor):

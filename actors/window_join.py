@@ -1,10 +1,11 @@
 """Systems whose PEs each store a share of the whole window in one index and probe it.
 
-A `Router` finds what each tuple sees and sends it to the PEs where it is stored or probes, which a
-`Routing` says; a `Joiner` is a PE. A tuple alone decides, so router and PEs come to the same answer
-without exchanging a word. For a join to be complete and without duplicates, a tuple must meet every
-tuple of the other stream at exactly one PE: the PEs where one probes and those where the other is
-stored have one in common. Each routing achieves that in its own way, and pays for it elsewhere.
+A `WindowRouter` finds what each tuple sees and sends it to the PEs where it is stored or probes,
+which a `Routing` says; a `Joiner` is a PE. A tuple alone decides, so router and PEs come to the
+same answer without exchanging a word. For a join to be complete and without duplicates, a tuple
+must meet every tuple of the other stream at exactly one PE: the PEs where one probes and those
+where the other is stored have one in common. Each routing achieves that in its own way, and pays
+for it elsewhere.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Routing(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundRobin:
+class RoundRobinRouting:
     """Stored once, in turns; probes wherever the stream it is joined with is stored.
 
     Attributes
@@ -101,7 +102,7 @@ class RoundRobin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replicated:
+class ReplicatedRouting:
     """Stored at all of *pes* PEs; probes at one, which the hash of its id chooses."""
 
     pes: int
@@ -116,7 +117,7 @@ class Replicated:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeGrid:
+class GridRouting:
     """PEs in *rows* rows of *columns*, numbered row by row; each stream has one of the two axes.
 
     A tuple of the first stream is stored at all PEs of a row, one of the second at all of a column;
@@ -144,7 +145,7 @@ class PeGrid:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HashPartitioned:
+class HashRouting:
     """Stored once and probes once, where the hash of the value compared for equality says.
 
     In a self join the two may differ: ``T.a1 = T.b2`` stores by b and probes by a.
@@ -199,7 +200,7 @@ class Share(Payload):
     rows_of = ("parts",)
 
 
-class Router(Actor):
+class WindowRouter(Actor):
     """Sends each of *pes* PEs the tuples that *routing* wants there.
 
     A batch that every PE needs whole is sent once, to all that is wired: to the PEs, or to the

@@ -18,7 +18,7 @@ import numpy as np
 from actors.feed import StreamFile
 from actors.handshake import LEFTWARD, RIGHTWARD, Flow
 from actors.hosting.inline import RecordingContext
-from actors.panjoin.worker import Commands
+from actors.panjoin.messages import Commands
 from actors.protocol import Actor, Message, Payload
 from actors.results import Answers
 from actors.source import Fed, Feeding, Probes

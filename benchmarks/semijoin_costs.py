@@ -31,9 +31,9 @@ from netsim.network import Latency, Link, full_mesh
 from scenarios.engines.engine import write_segments
 from scenarios.measures import MeasuredPlan, measured_costs
 from scenarios.rehearsal import run_inline
-from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
+from topologies.semijoin import SemijoinParameters, SemijoinTopology, plan_of
 from topologies.semijoins.costing import estimate_plan
-from topologies.semijoins.join_statistics import FIELD_BYTES, QueryValues
+from topologies.semijoins.random_queries import FIELD_BYTES, QueryValues
 from topologies.topology import Job
 
 _SETTINGS = 40
@@ -169,7 +169,7 @@ def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[MeasuredPl
         execution="delayed",
         tuple_bytes=setting.sizes,
     )
-    semijoin = Semijoin()
+    semijoin = SemijoinTopology()
     network = full_mesh(_NAMES, setting.link)
     statistics = semijoin.statistics(setting.job, parameters, network)
     plan = plan_of(setting.job.query, parameters)

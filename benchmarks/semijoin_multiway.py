@@ -28,7 +28,7 @@ from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import PRESETS
 from scenarios.engines.engine import write_segments
 from scenarios.rehearsal import run_inline
-from topologies.semijoin import Semijoin, SemijoinParameters
+from topologies.semijoin import SemijoinParameters, SemijoinTopology
 from topologies.topology import Job
 
 _NAMES = ("A", "B", "C", "D")
@@ -80,7 +80,7 @@ def _write(directory: Path, name: str, place: int) -> StreamFile:
 
 def _simulated(files: tuple[StreamFile, ...], folder: Path, **plan: Any) -> tuple[float, int]:
     """Return the seconds of a run, and how many results it found."""
-    semijoin, query = Semijoin(), parse_query(_QUERY)
+    semijoin, query = SemijoinTopology(), parse_query(_QUERY)
     job = Job(query=query, files=files, feeding=Feeding())
     graph = semijoin.build(job, SemijoinParameters(**plan))
     found = 0

@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.measure import Result, report
 from topologies.semijoins.costing import Costing
-from topologies.semijoins.join_statistics import QueryValues, random_query
 from topologies.semijoins.plans import JoinPlan
+from topologies.semijoins.random_queries import QueryValues, random_query
 from topologies.semijoins.searches import exhaustive_plan, exhaustive_tree, greedy_plan, greedy_tree
 
 _QUERIES = 9

@@ -7,7 +7,7 @@ contract that all topologies keep to.
 import numpy as np
 
 import joinsim as js
-from actors.window_join import RoundRobin
+from actors.window_join import RoundRobinRouting
 from topologies.topology import Job
 from topologies.window_join import Layout, PeParameters, WindowJoinTopology
 
@@ -25,7 +25,7 @@ class StoreOnceProbeAll(WindowJoinTopology[PeParameters]):
     def lay_out(self, job: Job, parameters: PeParameters) -> Layout:
         """Return the PEs, with a nested loop at each."""
         return Layout(
-            routing=RoundRobin(sides=(range(parameters.pes),) * 2),
+            routing=RoundRobinRouting(sides=(range(parameters.pes),) * 2),
             joiners={"joiner": parameters.pes},
             index="nested_loop",
         )

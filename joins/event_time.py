@@ -24,6 +24,17 @@ NO_WATERMARK = LEAST
 """Before anything has arrived, or where there are no watermarks: nothing is late."""
 
 
+def latest_time(arrivals: Arrivals, before: int) -> int:
+    """Return the latest event time of *arrivals* and of what came *before*."""
+    times = [int(part.ts.max()) for part in arrivals.parts if len(part)]
+    return max([before, *times])
+
+
+def watermark_at(latest: int, lag_ns: int | None) -> int:
+    """Return the watermark *lag_ns* behind the *latest* event time; None: there are none."""
+    return NO_WATERMARK if lag_ns is None else max(NO_WATERMARK, latest - lag_ns)
+
+
 class EventTimeBounds(Stateful):
     """Turns windows into ranges of event time, and the latest event time into a watermark.
 
@@ -43,13 +54,11 @@ class EventTimeBounds(Stateful):
     def __init__(self, query: JoinQuery, lag_ns: int | None) -> None:
         self._windows = query.windows
         self._lag_ns = lag_ns
-        self._latest: int | None = None
+        self._latest = NO_WATERMARK
 
     def advance(self, arrivals: Arrivals) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the event times that *arrivals* pair with: the first and the last; int64."""
-        times = [int(part.ts.max()) for part in arrivals.parts if len(part)]
-        if times:
-            self._latest = max(times if self._latest is None else [*times, self._latest])
+        self._latest = latest_time(arrivals, self._latest)
         return [
             (self._windows[1 - stream].bound(part.ts), self._windows[stream].reach(part.ts))
             for stream, part in enumerate(arrivals.parts)
@@ -58,10 +67,7 @@ class EventTimeBounds(Stateful):
     @property
     def horizon(self) -> tuple[int, ...]:
         """Per stream the watermark: no tuple that is yet to come is older, unless it is late."""
-        watermark = NO_WATERMARK
-        if self._latest is not None and self._lag_ns is not None:
-            watermark = max(watermark, self._latest - self._lag_ns)
-        return (watermark,) * len(self._windows)
+        return (watermark_at(self._latest, self._lag_ns),) * len(self._windows)
 
     def oldest_seen(self, stream: int, watermark: int) -> int:
         """Return the least event time in *stream* that one of *watermark* or later pairs with."""

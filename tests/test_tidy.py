@@ -99,6 +99,6 @@ def test_no_file_but_the_parser_and_the_oracle_knows_an_operator_by_its_class() 
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.module == "joins.queries.conditions"
         for alias in node.names
-        if alias.name in ("Band", "Comparison")
+        if alias.name in ("Band", "ComparisonOperator")
     }
     assert knowing == {"joins/oracle/match.py", "joins/queries/parser.py"}

@@ -52,7 +52,7 @@ class HandshakeParameters:
     index: Annotated[Literal["nested_loop", "b_plus_tree"], OR_OWN_INDEX] = "nested_loop"
 
 
-class HandshakeJoin(Topology[HandshakeParameters]):
+class HandshakeJoinTopology(Topology[HandshakeParameters]):
     """A chain of cores in which tuples rest."""
 
     name = "handshake_join"
@@ -83,7 +83,7 @@ class HandshakeJoin(Topology[HandshakeParameters]):
         return graph
 
 
-class LowLatencyHandshakeJoin(HandshakeJoin):
+class LowLatencyHandshakeJoinTopology(HandshakeJoinTopology):
     """A chain of cores through which tuples are forwarded at once."""
 
     name = "low_latency_handshake_join"

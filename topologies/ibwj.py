@@ -56,7 +56,7 @@ def _unit_ps(job: Job, index: str, cores: int) -> tuple[int, ...]:
     return profile.units_of(f"ibwj_shared_{index}.join", tuples)
 
 
-class Ibwj(Topology[IbwjParameters]):
+class IbwjTopology(Topology[IbwjParameters]):
     """One machine, an index per window, cores that share it."""
 
     name = "ibwj"

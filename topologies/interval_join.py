@@ -11,7 +11,6 @@ replica (Figures 3 and 7); the patterns differ in how emitters distribute and co
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
@@ -21,15 +20,15 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.interval_join.calibration import CalibratingEmitter, Master
-from actors.interval_join.emitter import (
+from actors.interval_join.distribution import (
     ByKey,
     BySplitKey,
-    Emitter,
+    Distribution,
     Homes,
     KeyHash,
-    Sequencer,
     ToAll,
 )
+from actors.interval_join.emitter import Emitter, Sequencer
 from actors.interval_join.replica import Order, Replica
 from actors.interval_join.shared_memory import SharedMemory, SharedMemoryEmitter, Thread
 from actors.protocol import FEEDBACK
@@ -37,7 +36,7 @@ from actors.stream_source import StreamSource
 from joins.interval_join import with_key
 from topologies.actor_graph import ActorGraph
 from topologies.topology import STRICT, Job, P, Pes, Topology
-from topologies.window_join import Fanout, SplitJoin, add_gate, connect_by_trees
+from topologies.window_join import Fanout, SplitJoinTopology, add_gate, connect_by_trees
 
 Turns = Annotated[int, Interval(ge=0, le=1000)]
 Round = Pes
@@ -92,6 +91,11 @@ class KeyedParameters(OijParameters):
         """Where each key is at home."""
         return Homes(self.replicas, self.key_hash)
 
+    @property
+    def distribution(self) -> Distribution:
+        """How tuples are distributed: point to point."""
+        return ByKey(self.homes)
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class BatchingParameters(OijParameters):
@@ -128,6 +132,11 @@ class CollectedParameters(BatchingParameters):
 
     collector: Order = "ordered"
 
+    @property
+    def distribution(self) -> Distribution:
+        """How tuples are distributed: each to all replicas."""
+        return ToAll(self.replicas)
+
 
 class IntervalJoinTopology(Topology[P]):
     """A system that joins within an interval."""
@@ -140,10 +149,10 @@ class IntervalJoinTopology(Topology[P]):
     )
 
 
-OijP = TypeVar("OijP", bound=OijParameters)
+OijP = TypeVar("OijP", bound=KeyedParameters | CollectedParameters)
 
 
-class OijPattern(IntervalJoinTopology[OijP]):
+class PatternTopology(IntervalJoinTopology[OijP]):
     """One pattern of interval join; where a tuple reaches one replica, collectors are naive."""
 
     paper = "PPOIJ: Shared-Nothing Parallel Patterns for Efficient Online Interval Joins"
@@ -157,7 +166,7 @@ class OijPattern(IntervalJoinTopology[OijP]):
         p = parameters
         graph = ActorGraph()
         actor, arguments = self.emitter(p)
-        emitters = add_emitters(graph, job, p, actor, **arguments, **p.batching)
+        emitters = add_emitters(graph, job, p, actor, **arguments)
         collector = p.collector if isinstance(p, CollectedParameters) else "naive"
         replicas = add_replicas(graph, job, p.replicas, channels=len(emitters), collector=collector)
         for emitter in emitters:
@@ -170,9 +179,9 @@ class OijPattern(IntervalJoinTopology[OijP]):
                 graph.set_loads(loads_by_key(job, distribution, replicas))
         return graph
 
-    @abstractmethod
     def emitter(self, parameters: OijP) -> tuple[type[Emitter], dict[str, Any]]:
         """Return the class of emitters, and their arguments beside those of `add_emitters`."""
+        return Emitter, {"distribution": parameters.distribution}
 
 
 def add_replicas(
@@ -194,6 +203,7 @@ def add_emitters(
     p, names, base = parameters, job.query.streams, job.query.reach.base
     replicas = [p.probe_emitters, p.probe_emitters]
     replicas[base] = p.base_emitters
+    arguments |= p.batching
     emitters: list[str] = []
     for replica in range(max(replicas)):
         for stream in (base, 1 - base):
@@ -259,7 +269,7 @@ class KpOijParameters(BatchingParameters, KeyedParameters):
     """What a person may set of KP-OIJ."""
 
 
-class KpOij(OijPattern[KpOijParameters]):
+class KpOijTopology(PatternTopology[KpOijParameters]):
     """KP-OIJ (PPOIJ, sections 3.1 and 4.1): each key has one replica.
 
     Tuples are distributed point to point by key, and collectors take whatever comes. It is the
@@ -271,12 +281,8 @@ class KpOij(OijPattern[KpOijParameters]):
     title = "KP-OIJ: interval join, each key at one replica"
     parameters_type = KpOijParameters
 
-    def emitter(self, parameters: KpOijParameters) -> tuple[type[Emitter], dict[str, Any]]:
-        """Return emitters that distribute point to point."""
-        return Emitter, {"distribution": ByKey(parameters.homes)}
 
-
-class FlinkOij(OijPattern[KeyedParameters]):
+class FlinkOijTopology(PatternTopology[KeyedParameters]):
     """Flink's keyed interval join, as PPOIJ compares with it: KP-OIJ with every tuple a message.
 
     What is Flink's here is the pattern: a key has one parallel instance, and every tuple is a
@@ -288,12 +294,8 @@ class FlinkOij(OijPattern[KeyedParameters]):
     title = "Flink's keyed interval join: each key at one replica, tuples handed over one by one"
     parameters_type = KeyedParameters
 
-    def emitter(self, parameters: KeyedParameters) -> tuple[type[Emitter], dict[str, Any]]:
-        """Return emitters that distribute point to point."""
-        return Emitter, {"distribution": ByKey(parameters.homes)}
 
-
-class DpOij(OijPattern[CollectedParameters]):
+class DpOijTopology(PatternTopology[CollectedParameters]):
     """DP-OIJ (PPOIJ, sections 3.2 and 4.2): every replica probes with every tuple.
 
     The state of each key is spread over all replicas, so they are equally loaded however keys are
@@ -304,10 +306,6 @@ class DpOij(OijPattern[CollectedParameters]):
     name = "dp_oij"
     title = "DP-OIJ: interval join, every tuple to all replicas and stored at one"
     parameters_type = CollectedParameters
-
-    def emitter(self, parameters: CollectedParameters) -> tuple[type[Emitter], dict[str, Any]]:
-        """Return emitters that broadcast."""
-        return Emitter, {"distribution": ToAll(parameters.replicas)}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -340,7 +338,7 @@ class HpOijParameters(CollectedParameters, KeyedParameters):
     max_splitting: Pes | None = None
 
 
-class HpOij(OijPattern[HpOijParameters]):
+class HpOijTopology(PatternTopology[HpOijParameters]):
     """HP-OIJ (PPOIJ, sections 3.3 and 4.3): a key is split over some of the replicas.
 
     It is between KP-OIJ, which cannot share a frequent key's load, and DP-OIJ, which sends every
@@ -400,12 +398,17 @@ class ScaleOijParameters(OijParameters):
         How far above the average the most loaded thread may be.
     """
 
-    contention: Turns = 5
+    contention: Annotated[int, Interval(ge=0, le=1000)] = 5
     schedule_messages: Round | None = 8
     threshold: Threshold = 1.1
 
+    @property
+    def batching(self) -> dict[str, int]:
+        """How emitters gather tuples in batches: what came together goes on together."""
+        return {"batch_rows": _WHOLE_TURN, "linger_turns": 0}
 
-class ScaleOij(IntervalJoinTopology[ScaleOijParameters]):
+
+class ScaleOijTopology(IntervalJoinTopology[ScaleOijParameters]):
     """Scale-OIJ: one multicore machine, whose threads share the state buffers.
 
     Sources and the sink reach the machine as in the other patterns; within it a tuple goes through
@@ -432,8 +435,8 @@ class ScaleOij(IntervalJoinTopology[ScaleOijParameters]):
         """Return sources, emitters and the machine for *job*."""
         p = parameters
         graph = ActorGraph()
-        to_memory = {"distribution": ByKey(Homes(1)), "batch_rows": _WHOLE_TURN, "linger_turns": 0}
-        emitters = add_emitters(graph, job, p, SharedMemoryEmitter, **to_memory)
+        to_memory = ByKey(Homes(1))
+        emitters = add_emitters(graph, job, p, SharedMemoryEmitter, distribution=to_memory)
         memory = graph.add(
             "memory",
             "memory",
@@ -473,7 +476,7 @@ class SplitOijParameters:
     batch_rows: BatchRows | None = None
 
 
-class SplitOij(IntervalJoinTopology[SplitOijParameters]):
+class SplitOijTopology(IntervalJoinTopology[SplitOijParameters]):
     """SplitJoin as an interval join: one ordered input, and trees to the replicas and back.
 
     PPOIJ (section 6) names what sets it apart from DP-OIJ, which also sends every tuple to all
@@ -491,7 +494,7 @@ class SplitOij(IntervalJoinTopology[SplitOijParameters]):
 
     name = "split_oij"
     title = "SplitJoin as an interval join: one ordered input, every tuple to all down a tree"
-    paper = SplitJoin.paper
+    paper = SplitJoinTopology.paper
     parameters_type = SplitOijParameters
 
     def assemble(self, job: Job, parameters: SplitOijParameters) -> ActorGraph:

@@ -140,7 +140,7 @@ class SemijoinParameters:
         return self.execution == "punctuated"
 
 
-class Semijoin(Topology[SemijoinParameters]):
+class SemijoinTopology(Topology[SemijoinParameters]):
     """One site per stream, join sequences or a tree, one-way joins by simple or semijoins."""
 
     name = "semijoin"

@@ -28,18 +28,19 @@ from pydantic.dataclasses import dataclass
 
 from actors.protocol import FEEDBACK
 from actors.source import Source
-from actors.spo_join.immutable import (
+from actors.spo_join.logical_pe import LogicalPE
+from actors.spo_join.permutation_pe import PermutationPE
+from actors.spo_join.po_join_pe import PoJoinPE
+from actors.spo_join.predicate_pe import PredicatePE
+from actors.spo_join.router import Router
+from actors.spo_join.window_state import (
     Cache,
     Cached,
     Carried,
     MergedCounts,
     OwnSlide,
-    PermutationPE,
-    PoJoinPE,
     WindowState,
 )
-from actors.spo_join.mutable import LogicalPE, PredicatePE
-from actors.spo_join.router import Router
 from joins.epochs import MergeThreshold
 from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.structures import SEGMENTS
@@ -123,7 +124,7 @@ class SpoJoinParameters:
     nodes: Pes | None = None
 
 
-class SpoJoin(Topology[SpoJoinParameters]):
+class SpoJoinTopology(Topology[SpoJoinParameters]):
     """Mutable B+-trees and immutable permutation and offset arrays, on a graph of PEs."""
 
     name = "spo_join"
@@ -285,13 +286,8 @@ def _window_states(
         return [partial(OwnSlide, pes=len(pes), epochs=of_one) for _ in pes]
     if p.window_state == "round_robin":
         return [partial(MergedCounts, windows=windows) for _ in pes]
+    intervals = [p.publish_interval, *[p.sync_interval] * (len(pes) - 1)]
     return [
-        partial(
-            Cached,
-            windows=windows,
-            pe=pe,
-            publish_ns=p.publish_interval or _INTERVAL_NS,
-            sync_ns=p.sync_interval or _INTERVAL_NS,
-        )
-        for pe in pes
+        partial(Cached, windows=windows, pe=pe, interval_ns=interval or _INTERVAL_NS)
+        for pe, interval in enumerate(intervals)
     ]

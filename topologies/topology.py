@@ -177,8 +177,8 @@ class Topology(ABC, Generic[P]):
     Examples
     --------
     >>> import joinsim as js
-    >>> from topologies.window_join import SplitJoin
-    >>> class Mine(SplitJoin):  # or of `Topology` itself: see `new_topology`
+    >>> from topologies.window_join import SplitJoinTopology
+    >>> class Mine(SplitJoinTopology):  # or of `Topology` itself: see `new_topology`
     ...     name, title = "mine", "SplitJoin under a name of its own"
     >>> query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
     >>> js.run(query, {"T": {"x": [3, 1, 2]}}, topology=Mine, pes=2).verdict.exact

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from annotated_types import Interval
 from pydantic.dataclasses import dataclass as validated
@@ -22,14 +22,14 @@ from pydantic.dataclasses import dataclass as validated
 from actors.source import Source
 from actors.stream_source import ScaleGate, StreamSource
 from actors.window_join import (
-    HashPartitioned,
+    GridRouting,
+    HashRouting,
     Joiner,
-    PeGrid,
     Relay,
-    Replicated,
-    RoundRobin,
-    Router,
+    ReplicatedRouting,
+    RoundRobinRouting,
     Routing,
+    WindowRouter,
 )
 from joins.indexes.index import Index
 from joins.queries.query import JoinQuery
@@ -94,7 +94,9 @@ class WindowJoinTopology(Topology[P]):
         routing, pes = layout.routing, sum(layout.joiners.values())
         graph = ActorGraph(machines=layout.nodes)
         entrance = self.add_entrance(graph, job)
-        router = graph.add("router", "router", Router, **job.windows, routing=routing, pes=pes)
+        router = graph.add(
+            "router", "router", WindowRouter, **job.windows, routing=routing, pes=pes
+        )
         joiners: list[str] = []
         for role, count in layout.joiners.items():
             joiners += [
@@ -189,7 +191,7 @@ class NoParameters:
     """Nothing can be set."""
 
 
-class SinglePe(WindowJoinTopology[NoParameters]):
+class SinglePeTopology(WindowJoinTopology[NoParameters]):
     """The baselines: one PE with one index over each stream's whole window."""
 
     parameters_type = NoParameters
@@ -198,11 +200,11 @@ class SinglePe(WindowJoinTopology[NoParameters]):
 
     def lay_out(self, job: Job, parameters: NoParameters) -> Layout:
         """Return one PE that stores all tuples and probes with all of them."""
-        routing = RoundRobin(sides=(range(1),) * 2)
+        routing = RoundRobinRouting(sides=(range(1),) * 2)
         return Layout(routing=routing, joiners={"joiner": 1}, index=self.index)
 
 
-class NestedLoopTopology(SinglePe):
+class NestedLoopTopology(SinglePeTopology):
     """The plainest window join: the PE compares every tuple with every one in its window.
 
     SPO-Join's section 5.4 and PIM-Tree's NLWJ measure against it. No structure is stored but the
@@ -215,7 +217,7 @@ class NestedLoopTopology(SinglePe):
     index = "nested_loop"
 
 
-class BPlusTreeTopology(SinglePe):
+class BPlusTreeTopology(SinglePeTopology):
     """B+-trees over each stream's whole window: what SPO-Join calls the B+-tree join.
 
     It is PIM-Tree's index-based window join (section 2.2.1): every tuple is inserted, every expired
@@ -231,7 +233,7 @@ class BPlusTreeTopology(SinglePe):
     index = "b_plus_tree"
 
 
-class IeJoinTopology(SinglePe):
+class IeJoinTopology(SinglePeTopology):
     """Batch IE-Join, applied to a stream: the PE joins each batch of tuples with its whole window.
 
     IE-Join is made for data that stay as they are: it sorts all of it, relates the orders by
@@ -261,7 +263,7 @@ class PeParameters:
     nodes: Pes | None = None
 
 
-class Bchj(WindowJoinTopology[PeParameters]):
+class BchjTopology(WindowJoinTopology[PeParameters]):
     """The broadcast hash join that SPO-Join compares with.
 
     Each of k PEs stores the whole window, and compares a k-th of the tuples with all of it by
@@ -281,14 +283,14 @@ class Bchj(WindowJoinTopology[PeParameters]):
     def lay_out(self, job: Job, parameters: PeParameters) -> Layout:
         """Return PEs that all store everything."""
         return Layout(
-            routing=Replicated(pes=parameters.pes),
+            routing=ReplicatedRouting(pes=parameters.pes),
             joiners={"joiner": parameters.pes},
             index="nested_loop",
             nodes=parameters.nodes,
         )
 
 
-class HashJoin(WindowJoinTopology[PeParameters]):
+class HashJoinTopology(WindowJoinTopology[PeParameters]):
     """Hash join for equalities, as Apache Storm joins streams (SPO-Join, Figures 22 and 23).
 
     Tuples are grouped by the field that an equality compares: Storm's fields grouping. Both streams
@@ -324,7 +326,7 @@ class HashJoin(WindowJoinTopology[PeParameters]):
         streams = range(len(query.streams))
         equalities = tuple(query.conditions(stream, job.schemas)[key] for stream in streams)
         return Layout(
-            routing=HashPartitioned(pes=parameters.pes, equalities=equalities),
+            routing=HashRouting(pes=parameters.pes, equalities=equalities),
             joiners={"joiner": parameters.pes},
             index="hash",
             nodes=parameters.nodes,
@@ -379,7 +381,9 @@ class ChainIndexTopology(WindowJoinTopology[ChainIndexParameters]):
         p, streams = parameters, job.query.streams
         begins = range(0, p.units * len(streams), p.units)
         return Layout(
-            routing=RoundRobin(sides=tuple(range(begin, begin + p.units) for begin in begins)),
+            routing=RoundRobinRouting(
+                sides=tuple(range(begin, begin + p.units) for begin in begins)
+            ),
             joiners={f"{stream}_unit": p.units for stream in streams},
             index="chain_index",
             options=chain_options(job.query, p.units, p.sub_index),
@@ -409,7 +413,7 @@ class JoinMatrixParameters:
     nodes: Pes | None = None
 
 
-class JoinMatrix(WindowJoinTopology[JoinMatrixParameters]):
+class JoinMatrixTopology(WindowJoinTopology[JoinMatrixParameters]):
     """Join-Matrix (Stamos and Young; Elseidy et al.): a grid of PEs, a row for each tuple of R.
 
     PE (i, j) of the grid joins the i-th part of R with the j-th part of S. A tuple of R goes to all
@@ -437,7 +441,9 @@ class JoinMatrix(WindowJoinTopology[JoinMatrixParameters]):
         Raise :exc:`TopologyError` when it has more PEs than a run may have.
         """
         p = parameters
-        grid = PeGrid(rows=p.grid_rows, columns=p.grid_columns, self_join=job.query.is_self_join)
+        grid = GridRouting(
+            rows=p.grid_rows, columns=p.grid_columns, self_join=job.query.is_self_join
+        )
         pes = p.grid_rows * p.grid_columns
         if pes > PES_MOST:
             raise TopologyError(
@@ -448,7 +454,7 @@ class JoinMatrix(WindowJoinTopology[JoinMatrixParameters]):
 
 
 @validated(frozen=True, kw_only=True, config=STRICT)
-class StoringInTurns(PeParameters):
+class StoringInTurnsParameters(PeParameters):
     """What a person may set of systems whose PEs store in turns.
 
     Attributes
@@ -462,20 +468,27 @@ class StoringInTurns(PeParameters):
         "nested_loop"
     )
 
-    def layout(self, job: Job, *, fanout: int | None = None) -> Layout:
-        """Return PEs that all store both streams, with trees of *fanout* around them."""
+
+StoringP = TypeVar("StoringP", bound=StoringInTurnsParameters)
+
+
+class StoringInTurnsTopology(WindowJoinTopology[StoringP]):
+    """Every PE stores a share of each stream, in turns, and probes with everything."""
+
+    def lay_out(self, job: Job, parameters: StoringP) -> Layout:
+        """Return PEs that all store both streams."""
+        p = parameters
         return Layout(
-            routing=RoundRobin(sides=(range(self.pes),) * len(job.query.streams)),
-            joiners={"joiner": self.pes},
-            index=self.index,
-            options=chain_options(job.query, self.pes) if self.index == "chain_index" else {},
-            nodes=self.nodes,
-            fanout=fanout,
+            routing=RoundRobinRouting(sides=(range(p.pes),) * len(job.query.streams)),
+            joiners={"joiner": p.pes},
+            index=p.index,
+            options=chain_options(job.query, p.pes) if p.index == "chain_index" else {},
+            nodes=p.nodes,
         )
 
 
 @validated(frozen=True, kw_only=True, config=STRICT)
-class SplitJoinParameters(StoringInTurns):
+class SplitJoinParameters(StoringInTurnsParameters):
     """What a person may set of SplitJoin.
 
     Attributes
@@ -487,7 +500,7 @@ class SplitJoinParameters(StoringInTurns):
     fanout: Fanout | None = None
 
 
-class SplitJoin(WindowJoinTopology[SplitJoinParameters]):
+class SplitJoinTopology(StoringInTurnsTopology[SplitJoinParameters]):
     """SplitJoin (Najafi, Sadoghi, Jacobsen): every PE stores a share and probes with everything.
 
     Storing and probing are split: a tuple reaches all PEs, probes at every one of them, and is
@@ -515,10 +528,10 @@ class SplitJoin(WindowJoinTopology[SplitJoinParameters]):
 
     def lay_out(self, job: Job, parameters: SplitJoinParameters) -> Layout:
         """Return PEs that all store both streams, between the trees."""
-        return parameters.layout(job, fanout=parameters.fanout)
+        return replace(super().lay_out(job, parameters), fanout=parameters.fanout)
 
 
-class ScaleJoin(WindowJoinTopology[StoringInTurns]):
+class ScaleJoinTopology(StoringInTurnsTopology[StoringInTurnsParameters]):
     """ScaleJoin (Gulisano et al.): deterministic, every PE compares its share of all comparisons.
 
     Each stream has a source of its own. A ScaleGate merges them into one order that depends on the
@@ -542,11 +555,7 @@ class ScaleJoin(WindowJoinTopology[StoringInTurns]):
         "ScaleJoin: A Deterministic, Disjoint-Parallel and Skew-Resilient Stream Join "
         "(Gulisano et al., IEEE Transactions on Big Data 2016)"
     )
-    parameters_type = StoringInTurns
-
-    def lay_out(self, job: Job, parameters: StoringInTurns) -> Layout:
-        """Return PEs that all store both streams."""
-        return parameters.layout(job)
+    parameters_type = StoringInTurnsParameters
 
     def add_entrance(self, graph: ActorGraph, job: Job) -> str:
         """Add a source for each stream, and the gate that merges them."""

@@ -32,14 +32,8 @@ from typing import Any
 
 import numpy as np
 
-from actors.interval_join.emitter import (
-    REPLICA_BYTES,
-    Assignment,
-    BySplitKey,
-    Emitter,
-    Homes,
-    keyed,
-)
+from actors.interval_join.distribution import Assignment, BySplitKey, Homes
+from actors.interval_join.emitter import REPLICA_BYTES, Emitter, keyed
 from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message, Payload
 from actors.stream_source import SourceShare
 from joins.event_time import NO_WATERMARK

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.interval_join.emitter import Assignment, Emitter, Homes, Tuples
+from actors.interval_join.distribution import Assignment, Homes
+from actors.interval_join.emitter import Emitter, Tuples
 from actors.interval_join.replica import Watermarks
 from actors.protocol import HEADER_BYTES, Actor, Context, Message, Payload
 from actors.results import Found, send_answers

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actors.panjoin.worker import Create, Expire, Insert
+from actors.panjoin.messages import Create, Expire, Insert
 from joins.batch import Batch
 from joins.codes import LEAST
 from joins.indexes.panjoin.lookup import StructureName

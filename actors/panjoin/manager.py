@@ -15,16 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from actors.panjoin.chain import Chain, ChainRule
-from actors.panjoin.worker import (
-    Commands,
-    Expire,
-    Feedback,
-    IndexedQuery,
-    Insert,
-    ResultsTo,
-    WorkerResult,
-    WorkerSubwindows,
-)
+from actors.panjoin.indexed_query import IndexedQuery
+from actors.panjoin.messages import Commands, Expire, Feedback, Insert, ResultsTo, WorkerResult
+from actors.panjoin.worker import WorkerSubwindows
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
 from actors.results import Found, send_answers
 from actors.source import Fed, Probes, as_probes

@@ -1,27 +1,32 @@
-"""The worker, and what the manager and it send each other (Figure 2).
+"""PanJoin's worker: it stores its subwindows and executes the manager's commands (steps 4 and 5).
 
-It stores its subwindows and executes the manager's commands (steps 4 and 5). `OutOfOrderWorker`
-does it for streams that arrive out of order (section III-G2).
+`OutOfOrderWorker` does it for streams that arrive out of order (section III-G2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
-from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
+from actors.panjoin.indexed_query import IndexedQuery
+from actors.panjoin.messages import (
+    Commands,
+    Create,
+    Feedback,
+    Insert,
+    ResultsTo,
+    Status,
+    WorkerResult,
+)
+from actors.protocol import FEEDBACK, Actor, Context, Message
 from actors.results import Found, send_answers
 from actors.source import Probes
-from joins.batch import Batch, Schema
-from joins.codes import encode
+from joins.batch import Schema
 from joins.event_time import Candidates, Paired, select_pairs
-from joins.indexes.index import Ranges, codes_of, ranges_of
 from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.bi_sort import Records
-from joins.indexes.panjoin.lookup import StructureName
 from joins.indexes.panjoin.subwindow import (
     STRUCTURES,
     OutOfOrderSubwindow,
@@ -30,236 +35,9 @@ from joins.indexes.panjoin.subwindow import (
     probe_subwindows,
 )
 from joins.matches import Matches, ProbeResult
-from joins.queries.query import JoinQuery, JoinSides
-from joins.state import Stateful, storable
+from joins.queries.query import JoinQuery
+from joins.state import Stateful
 from joins.work import NO_WORK, Step, Work
-
-_PROBE_BYTES = 16
-_PAIR_BYTES = 16
-
-
-class PayloadPart(Payload):
-    """A part of `Commands` or of `Feedback`."""
-
-    __slots__ = ()
-    frame_bytes = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Create(PayloadPart):
-    """Begin a subwindow at stream position *first*.
-
-    Attributes
-    ----------
-    splitters
-        For a RaP-Table: codes sampled in an earlier subwindow, if a worker has reported any.
-    """
-
-    first: int
-    structure: StructureName
-    splitters: np.ndarray | None
-
-    bytes_of = ("splitters",)
-
-
-@dataclass(frozen=True, slots=True)
-class Insert(PayloadPart):
-    """Store *batch*, in ascending order of the indexed field, in subwindow *number* of *stream*.
-
-    Attributes
-    ----------
-    create
-        What to create the subwindow by, if it is new.
-    fills
-        The subwindow is full, or its time is over: nothing else comes.
-    late
-        It was over before: these tuples of its time go into its buffer.
-    """
-
-    stream: int
-    number: int
-    batch: Batch
-    create: Create | None = None
-    fills: bool = False
-    late: bool = False
-
-    bytes_of = ("create", "batch")
-
-    def __len__(self) -> int:
-        return len(self.batch)
-
-
-@dataclass(frozen=True, slots=True)
-class Expire(PayloadPart):
-    """Drop subwindow *number* of *stream*, once the batch's probes are answered."""
-
-    stream: int
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Commands(Payload):
-    """All that one worker is to do about one batch, in this order.
-
-    Attributes
-    ----------
-    number
-        The batch.
-    insert
-        May be none.
-    probe
-        Per stream of the query, sorted by the field that probes; empty where the worker has
-        nothing to be probed.
-    expire
-        May be none.
-    span
-        First and last arrival number of the batch.
-    """
-
-    number: int
-    insert: tuple[Insert, ...]
-    probe: tuple[Probes, ...]
-    expire: tuple[Expire, ...]
-    span: tuple[int, int]
-
-    bytes_of = ("insert", "probe", "expire")
-    rows_of = ("insert", "probe")
-
-
-@dataclass(frozen=True, slots=True)
-class Status(PayloadPart):
-    """What only a worker can report of one stream, after one batch.
-
-    That the newest subwindow is full or the oldest one empty the manager computes before the worker
-    does: it needs it for the next batch, which it packs while the workers are at this one.
-
-    Attributes
-    ----------
-    probed
-        Probes of the stream's tuples times subwindows they probed.
-    matches
-        What they found.
-    splitters
-        Sampled in a RaP-Table of the stream's own that was filled by this batch.
-    """
-
-    probed: int
-    matches: int
-    splitters: np.ndarray | None
-
-    bytes_of = ("probed", "matches", "splitters")
-
-
-@storable
-@dataclass(frozen=True, slots=True)
-class WorkerResult:
-    """What one worker found for the probes of one stream, on its way back to the manager.
-
-    Attributes
-    ----------
-    records
-        By number of the BI-Sort subwindow.
-    matches
-        From its other subwindows; None without any.
-    """
-
-    records: dict[int, Records]
-    matches: Matches | None
-
-    def __len__(self) -> int:
-        """Return how many probes it is for, however many subwindows each probed."""
-        if self.matches is not None:
-            return len(self.matches)
-        return max((records.places.shape[1] for records in self.records.values()), default=0)
-
-    @property
-    def total(self) -> int:
-        """Number of pairs; records count at their lengths."""
-        in_records = sum(records.lengths for records in self.records.values())
-        return in_records + (0 if self.matches is None else self.matches.total)
-
-    @property
-    def nbytes(self) -> int:
-        """Size on the wire in bytes."""
-        nbytes = sum(PayloadPart.frame_bytes + records.nbytes for records in self.records.values())
-        if self.matches is not None:
-            nbytes += _PROBE_BYTES * len(self.matches) + _PAIR_BYTES * self.matches.total
-        return nbytes
-
-
-@dataclass(frozen=True, slots=True)
-class Feedback(Payload):
-    """A worker's answer to `Commands`: its running status, and results if the manager wants them.
-
-    Attributes
-    ----------
-    number, worker
-        Which commands it answers.
-    status
-        Per stream.
-    results
-        Per stream that probes; empty when results go straight on.
-    """
-
-    number: int
-    worker: int
-    status: tuple[Status, ...]
-    results: tuple[WorkerResult, ...]
-    span: tuple[int, int]
-
-    bytes_of = ("status", "results")
-    rows_of = ("results",)
-
-
-ResultsTo = Literal["sink", "manager"]
-
-
-def indexed_predicate(query: JoinQuery) -> int:
-    """Return the predicate whose field subwindows index.
-
-    The paper's queries have one. Of several an equality finds the fewest candidates, then a band,
-    then a comparison; with ``!=`` nearly everything is one.
-    """
-
-    def rank(place: int) -> tuple[int, int]:
-        operator = query.predicates[place].operator
-        if operator.is_equality:
-            return 0, place
-        if operator.negated:
-            return 3, place
-        return 1 if operator.subtracts else 2, place
-
-    return min(range(len(query.predicates)), key=rank)
-
-
-class IndexedQuery(JoinSides):
-    """The query as PanJoin's actors see it: the indexed condition comes first."""
-
-    def __init__(self, query: JoinQuery, schemas: tuple[Schema, ...]) -> None:
-        indexed = indexed_predicate(query)
-        others = [place for place in range(len(query.predicates)) if place != indexed]
-        super().__init__(query, schemas, [indexed, *others])
-
-    def stored_codes(self, stream: int, batch: Batch) -> list[np.ndarray]:
-        """Return what is stored of tuples of *stream*, a column per condition."""
-        return codes_of(self.storing[stream], batch)
-
-    def indexed_codes(self, stream: int, batch: Batch) -> np.ndarray:
-        """Return the codes that tuples of *stream* are indexed by."""
-        return codes_of(self.storing[stream][:1], batch)[0]
-
-    def probes_as_stored(self, stream: int) -> bool:
-        """Return whether tuples of *stream* probe with the field that they are indexed by."""
-        return self.probing[stream][0].probe_field == self.storing[stream][0].stored_field
-
-    def probing_codes(self, stream: int, batch: Batch) -> np.ndarray:
-        """Return the codes of what tuples of *stream* probe the indexed field with."""
-        indexed = self.probing[stream][0]
-        return encode(batch.fields[indexed.probe_field].astype(indexed.dtype, copy=False))
-
-    def ranges(self, stream: int, part: Probes) -> Ranges:
-        """Return the ranges that tuples of *stream* probe with."""
-        return ranges_of(self.probing[stream], part.batch, part.start, part.stop)
 
 
 class WorkerSubwindows(Stateful):

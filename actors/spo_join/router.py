@@ -75,10 +75,11 @@ class Router(Actor):
 
     The paper numbers tuples here by arrival. This router also adds to each tuple the positions that
     it may see in the stream it probes: a PE then needs no window state of its own, and cannot join
-    a tuple with an expired one (`actors.spo_join.immutable` has this and the paper's own ways). The
-    paper's flag tuple comes out of the mutable component, where probes that took the direct way to
-    a PO-Join PE could overtake it; here the router itself sends the flag, in line with the tuples,
-    to the predicate PEs and to the PO-Join PE of the epoch.
+    a tuple with an expired one (`actors.spo_join.window_state` has this and the paper's own ways).
+
+    The paper's flag tuple comes out of the mutable component, where probes that took the direct way
+    to a PO-Join PE could overtake it; here the router itself sends the flag, in line with the
+    tuples, to the predicate PEs and to the PO-Join PE of the epoch.
     """
 
     state = ("_bounds", "_cutter", "_ends", "_number")

@@ -2,10 +2,8 @@
 
 Each key has a deque of its tuples in the order of event time: those in an interval are found by
 galloping, and those too old for any to come leave at the front. The deques of all keys share one
-pool of columns; a deque that reaches the end of its stretch slides to the stretch's start, or moves
-to a stretch twice its size. (As a ring it would not slide, but its ranges would be in two pieces.)
-When the pool is used up it is packed anew, without what has expired, so that memory follows the
-interval and not the stream.
+pool of columns (`joins.indexes.interval_pool`). When it is used up it is packed anew, without what
+has expired, so that memory follows the interval and not the stream.
 
 Probes of a key are in the order of time, too. So the stored tuples that a probe reaches are a
 range, and from one probe to the next both its ends move forward only; seen from a stored tuple the
@@ -21,67 +19,28 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.codes import GREATEST, LEAST
-from joins.hashing import splitmix64
 from joins.indexes.index import Ranges, in_range
+from joins.indexes.interval_pool import (
+    FULL,
+    Keys,
+    Pool,
+    drop_expired,
+    find_slot,
+    make_keys,
+    make_pool,
+    rebuild,
+    store_groups,
+)
 from joins.indexes.key_groups import KeyGroups
 from joins.indexes.range_search import gallop
 from joins.machine.compiling import inlined, kernel
-from joins.machine.instructions import copy_entries
 from joins.machine.lanes import LOOKAHEAD, leading_less
 from joins.matches import Matches
 from joins.state import State, Stateful
-from joins.work import BYTES_COPIED, COMPARISONS, INSERTS, MATCHES, MOVES, Work, new_counters
+from joins.work import COMPARISONS, MATCHES, Work, new_counters
 
 _LEAST_KEYS = 16
 _LEAST_TUPLES = 64
-_FULL = -1
-
-
-class _Keys(NamedTuple):
-    """The keys, and each one's stretch of the pool.
-
-    Attributes
-    ----------
-    table
-        Open addressing over a power of two: a slot's number plus one, or 0.
-    key
-        Per slot its key.
-    begin, head, tail, end
-        Per slot its stretch of the pool, *begin* to *end*, and within it its tuples, *head* to
-        *tail*; *tail* is less than *end* unless both are 0.
-    used
-        [slots in use, places of the pool in use].
-    """
-
-    table: np.ndarray
-    key: np.ndarray
-    begin: np.ndarray
-    head: np.ndarray
-    tail: np.ndarray
-    end: np.ndarray
-    used: np.ndarray
-
-
-class _Pool(NamedTuple):
-    """The tuples, each key's in the order of their event times.
-
-    Attributes
-    ----------
-    ts, id
-        int64 columns. Of times there are `LOOKAHEAD` more, of no meaning, so that a kernel may read
-        past the end before it compares with the end.
-    sums
-        uint64, the wrapping sum of the hashes of the ids before a place in its key's stretch, from
-        an arbitrary start; there is one at the tail too. So the fingerprint of any range is a
-        difference, however many tuples are in it.
-    codes
-        int64, a row per further condition: the stored values' codes (`joins.indexes.index`).
-    """
-
-    ts: np.ndarray
-    id: np.ndarray
-    sums: np.ndarray
-    codes: np.ndarray
 
 
 class Reach(NamedTuple):
@@ -154,11 +113,13 @@ class IntervalBuffer(Stateful):
             self._pack(floor, groups, counters)
         if len(groups.order):
             slots = np.empty(len(groups.keys), np.int64)
-            dropped = _insert(self._keys, self._pool, groups, slots, codes, horizon, counters)
-            if dropped == _FULL:
+            dropped = store_groups(self._keys, self._pool, groups, slots, codes, horizon, counters)
+            if dropped == FULL:
                 self._pack(floor, groups, counters)
-                dropped = _insert(self._keys, self._pool, groups, slots, codes, horizon, counters)
-                assert dropped != _FULL, "a packed pool has room for every key touched to double"
+                dropped = store_groups(
+                    self._keys, self._pool, groups, slots, codes, horizon, counters
+                )
+                assert dropped != FULL, "a packed pool has room for every key touched to double"
             self._live += len(groups.order) - dropped
         return Work.from_counters(counters)
 
@@ -216,7 +177,7 @@ class IntervalBuffer(Stateful):
     def expire(self, before: int) -> Work:
         """Drop all tuples older than *before*."""
         counters = new_counters()
-        self._live = _expire(self._keys, self._pool, before, counters)
+        self._live = drop_expired(self._keys, self._pool, before, counters)
         return Work.from_counters(counters)
 
     def snapshot(self) -> State:
@@ -261,7 +222,7 @@ class IntervalBuffer(Stateful):
     def _pack(self, floor: int, groups: KeyGroups, counters: np.ndarray) -> None:
         """Move into arrays with room for *groups*, of any keys, and for growth."""
         keys, pool = self._keys, self._pool
-        self._live = live = _expire(keys, pool, floor, counters)
+        self._live = live = drop_expired(keys, pool, floor, counters)
         used = keys.used[0]
         live_keys = int((keys.tail[:used] > keys.head[:used]).sum())
         # Twice the tuples there are, so that the next packing is far; and four times, because each
@@ -270,18 +231,11 @@ class IntervalBuffer(Stateful):
             max(_LEAST_KEYS, 2 * (live_keys + len(groups.keys))),
             max(_LEAST_TUPLES, 6 * (live + len(groups.order))),
         )
-        _rebuild(keys, pool, self._keys, self._pool, counters)
+        rebuild(keys, pool, self._keys, self._pool, counters)
 
     def _allocate(self, slots: int, tuples: int) -> None:
-        key, begin, head, tail, end = np.zeros((5, slots), np.int64)
-        table = np.zeros(1 << (2 * slots - 1).bit_length(), np.int64)
-        self._keys = _Keys(table, key, begin, head, tail, end, np.zeros(2, np.int64))
-        self._pool = _Pool(
-            np.zeros(tuples + LOOKAHEAD, np.int64),
-            np.zeros(tuples, np.int64),
-            np.zeros(tuples, np.uint64),
-            np.zeros((self._conditions, tuples), np.int64),
-        )
+        self._keys = make_keys(slots)
+        self._pool = make_pool(tuples, self._conditions)
 
 
 class _Spans(NamedTuple):
@@ -343,44 +297,13 @@ class _Found(NamedTuple):
         return JoinedPairs(matches, self.rows[:rows], Work.from_counters(counters))
 
 
-@kernel
-def _find_slot(keys: _Keys, key: int, counters: np.ndarray) -> int:
-    """Return the slot of *key*, or minus one minus the place in the table where it would go."""
-    mask = len(keys.table) - 1
-    place = np.int64(splitmix64(key) & np.uint64(mask))
-    while keys.table[place]:
-        counters[COMPARISONS] += 1
-        slot = keys.table[place] - 1
-        if keys.key[slot] == key:
-            return int(slot)
-        place = (place + 1) & mask
-    return int(-1 - place)
-
-
 # What an operation does is one kernel each: a message of few tuples takes less time than the call.
 
 
 @kernel
-def _insert(
-    keys: _Keys,
-    pool: _Pool,
-    groups: KeyGroups,
-    slots: np.ndarray,
-    codes: np.ndarray,
-    horizon: int,
-    counters: np.ndarray,
-) -> int:
-    """Store *groups*; return how many tuples were dropped, or `_FULL` if the pool is too small."""
-    dropped = _reserve(keys, pool, groups, slots, horizon, counters)
-    if dropped != _FULL:
-        _store(keys, pool, groups, slots, codes, counters)
-    return int(dropped)
-
-
-@kernel
 def _probe(
-    keys: _Keys,
-    pool: _Pool,
+    keys: Keys,
+    pool: Pool,
     groups: KeyGroups,
     reach: Reach,
     conditions: Ranges,
@@ -395,7 +318,7 @@ def _probe(
 
 @kernel
 def _probe_stored(
-    pool: _Pool,
+    pool: Pool,
     groups: KeyGroups,
     reach: Reach,
     spans: _Spans,
@@ -407,168 +330,6 @@ def _probe_stored(
     """Fill in *ranges* of probes, and what is *found* in them; return how many rows."""
     _reach_probes(pool, groups, reach, spans, ranges, counters)
     return int(_count_matches(ranges, pool.codes, conditions, groups.order, found, counters))
-
-
-@kernel
-def _reserve(
-    keys: _Keys,
-    pool: _Pool,
-    groups: KeyGroups,
-    slots: np.ndarray,
-    horizon: int,
-    counters: np.ndarray,
-) -> int:
-    """Make room for all of *groups*; return how many tuples were dropped, or `_FULL`.
-
-    *slots* is filled in, with -1 for an empty group. A new key gets an empty stretch; there is room
-    for all keys. Tuples before *horizon* are dropped first.
-    """
-    begin = dropped = 0
-    for g in range(len(slots)):
-        more = groups.ends[g] - begin
-        begin = groups.ends[g]
-        if not more:
-            slots[g] = -1
-            continue
-        slot = _find_slot(keys, groups.keys[g], counters)
-        if slot < 0:
-            place = -1 - slot
-            slot = keys.used[0]
-            keys.used[0] += 1
-            keys.table[place] = slot + 1
-            keys.key[slot] = groups.keys[g]
-            keys.begin[slot] = keys.head[slot] = keys.tail[slot] = keys.end[slot] = 0
-        slots[g] = slot
-        head = gallop(pool.ts, keys.head[slot], keys.tail[slot], horizon, counters)
-        dropped += head - keys.head[slot]
-        keys.head[slot] = head
-        live = keys.tail[slot] - head
-        if keys.tail[slot] + more < keys.end[slot]:
-            continue
-        # Room for twice the tuples: then they are moved once per as many insertions. Not more,
-        # since what was filled last is still in the cache. A power of two: then it is seldom
-        # outgrown by a little.
-        if 2 * live + more >= keys.end[slot] - keys.begin[slot]:
-            room = 2
-            while room <= 2 * live + more:
-                room *= 2
-            if keys.used[1] + room > len(pool.id):
-                return _FULL
-            keys.begin[slot] = keys.used[1]
-            keys.used[1] += room
-            keys.end[slot] = keys.used[1]
-        _move(pool, keys.head[slot], pool, keys.begin[slot], live, counters)
-        keys.head[slot] = keys.begin[slot]
-        keys.tail[slot] = keys.begin[slot] + live
-    return int(dropped)
-
-
-@kernel
-def _move(
-    source: _Pool, begin: int, target: _Pool, to: int, count: int, counters: np.ndarray
-) -> None:
-    """Copy *count* tuples to another place, in the same pool only towards its start or apart."""
-    copy_entries(source.ts, begin, target.ts, to, count)
-    copy_entries(source.id, begin, target.id, to, count)
-    copy_entries(source.sums, begin, target.sums, to, count + 1)
-    for c in range(len(source.codes)):
-        copy_entries(source.codes[c], begin, target.codes[c], to, count)
-    counters[BYTES_COPIED] += count * 8 * (3 + len(source.codes))
-
-
-@kernel
-def _expire(keys: _Keys, pool: _Pool, horizon: int, counters: np.ndarray) -> int:
-    """Drop all tuples before *horizon*; return how many are left."""
-    live = np.int64(0)
-    for slot in range(keys.used[0]):
-        keys.head[slot] = gallop(pool.ts, keys.head[slot], keys.tail[slot], horizon, counters)
-        live += keys.tail[slot] - keys.head[slot]
-    return int(live)
-
-
-@kernel
-def _rebuild(old: _Keys, old_pool: _Pool, keys: _Keys, pool: _Pool, counters: np.ndarray) -> None:
-    """Copy all tuples into empty *keys* and *pool*, without gaps and empty keys."""
-    for slot in range(old.used[0]):
-        live = old.tail[slot] - old.head[slot]
-        if not live:
-            continue
-        new = keys.used[0]
-        keys.used[0] += 1
-        keys.table[-1 - _find_slot(keys, old.key[slot], counters)] = new + 1
-        keys.key[new] = old.key[slot]
-        keys.begin[new] = keys.head[new] = keys.used[1]
-        _move(old_pool, old.head[slot], pool, keys.used[1], live, counters)
-        keys.tail[new] = keys.used[1] + live
-        keys.used[1] += live + 1
-        keys.end[new] = keys.used[1]
-
-
-@kernel
-def _store(
-    keys: _Keys,
-    pool: _Pool,
-    groups: KeyGroups,
-    slots: np.ndarray,
-    codes: np.ndarray,
-    counters: np.ndarray,
-) -> None:
-    """Merge each group into its key's tuples, each after those of its own time."""
-    begin = 0
-    for g in range(len(slots)):
-        slot, end = slots[g], groups.ends[g]
-        if slot < 0:
-            continue
-        head, tail = keys.head[slot], keys.tail[slot]
-        keys.tail[slot] = tail + end - begin
-        if tail > head and pool.ts[tail - 1] > groups.ts[begin]:
-            _merge(pool, head, tail, groups, begin, end, codes, counters)
-        else:
-            copy_entries(groups.ts, begin, pool.ts, tail, end - begin)
-            copy_entries(groups.ids, begin, pool.id, tail, end - begin)
-            shift = pool.sums[tail] - groups.sums[begin]
-            for i in range(end - begin):
-                pool.sums[tail + i + 1] = groups.sums[begin + i + 1] + shift
-            for c in range(len(codes)):
-                for i in range(end - begin):
-                    pool.codes[c, tail + i] = codes[c, groups.order[begin + i]]
-        begin = end
-    counters[INSERTS] += len(groups.order)
-
-
-@kernel
-def _merge(
-    pool: _Pool,
-    head: int,
-    tail: int,
-    groups: KeyGroups,
-    begin: int,
-    end: int,
-    codes: np.ndarray,
-    counters: np.ndarray,
-) -> None:
-    """Merge rows of *groups* into places *head* to *tail*, from the latest down.
-
-    Tuples older than all of them stay where they are.
-    """
-    last = tail - 1
-    place = tail + end - begin - 1
-    for k in range(end - 1, begin - 1, -1):
-        while last >= head and pool.ts[last] > groups.ts[k]:
-            pool.ts[place] = pool.ts[last]
-            pool.id[place] = pool.id[last]
-            for c in range(len(codes)):
-                pool.codes[c, place] = pool.codes[c, last]
-            last -= 1
-            place -= 1
-        pool.ts[place] = groups.ts[k]
-        pool.id[place] = groups.ids[k]
-        for c in range(len(codes)):
-            pool.codes[c, place] = codes[c, groups.order[k]]
-        place -= 1
-    counters[MOVES] += tail - 1 - last
-    for changed in range(last + 1, tail + end - begin):
-        pool.sums[changed + 1] = pool.sums[changed] + splitmix64(pool.id[changed])
 
 
 @inlined
@@ -594,8 +355,8 @@ def first_from(
 
 @kernel
 def _reach_stored(
-    keys: _Keys,
-    pool: _Pool,
+    keys: Keys,
+    pool: Pool,
     groups: KeyGroups,
     reach: Reach,
     begin: np.ndarray,
@@ -605,7 +366,7 @@ def _reach_stored(
     """Fill in the range of stored tuples that each probe reaches, in the groups' order."""
     k = 0
     for g in range(len(groups.keys)):
-        slot = _find_slot(keys, groups.keys[g], counters)
+        slot = find_slot(keys, groups.keys[g], counters)
         first = past = tail = 0
         if slot >= 0:
             first = past = keys.head[slot]
@@ -626,8 +387,8 @@ def _reach_stored(
 
 @kernel
 def _reach_keys(
-    keys: _Keys,
-    pool: _Pool,
+    keys: Keys,
+    pool: Pool,
     groups: KeyGroups,
     reach: Reach,
     spans: _Spans,
@@ -637,7 +398,7 @@ def _reach_keys(
     total = 0
     begin = 0
     for g in range(len(groups.keys)):
-        slot = _find_slot(keys, groups.keys[g], counters)
+        slot = find_slot(keys, groups.keys[g], counters)
         first = past = 0
         if slot >= 0 and begin < groups.ends[g]:
             head, tail = keys.head[slot], keys.tail[slot]
@@ -652,7 +413,7 @@ def _reach_keys(
 
 @kernel
 def _reach_probes(
-    pool: _Pool,
+    pool: Pool,
     groups: KeyGroups,
     reach: Reach,
     spans: _Spans,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from joins.indexes.immutable.css_tree import CssBitsSegment, CssHashSegment
+from joins.indexes.immutable.css_segments import CssBitsSegment, CssHashSegment
 from joins.indexes.immutable.po_join import PoJoinSegment
 from joins.indexes.immutable.prefix_grid import PrefixGridSegment
 from joins.indexes.immutable.segment import ImmutableSegment

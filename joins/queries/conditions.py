@@ -6,7 +6,7 @@ with evaluating the predicate as numpy and SQL engines do. For a band that means
 rounded difference: it grows with the stored value, so its range is one, but its ends are not the
 rounded sums v - ε and v + ε.
 
-A new operator is a class beside `Comparison` and `Band`, its spelling in the grammar
+A new operator is a class beside `ComparisonOperator` and `Band`, its spelling in the grammar
 (`joins.queries.parser`), and a reading of its own in the oracle, `joins.oracle.match`.
 """
 
@@ -62,7 +62,7 @@ def prepared_name(column: str) -> str:
 
 @storable
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonOperator:
     """``left OP right``: it depends on the sign of left - right alone.
 
     Attributes
@@ -98,7 +98,7 @@ class Comparison:
         return self.signs == {-1, 1}
 
     @property
-    def mirrored(self) -> Comparison:
+    def mirrored(self) -> ComparisonOperator:
         """The operator that says the same with the two sides exchanged."""
         signs = frozenset(-sign for sign in self.signs)
         return next(other for other in OPERATORS.values() if other.signs == signs)
@@ -144,7 +144,7 @@ class Comparison:
 
 
 OPERATORS = {
-    spelt: Comparison(symbol, frozenset(signs), compare, spelt)
+    spelt: ComparisonOperator(symbol, frozenset(signs), compare, spelt)
     for spelt, symbol, signs, compare in (
         ("<", "<", {-1}, operator.lt),
         ("<=", "<=", {-1, 0}, operator.le),
@@ -213,7 +213,7 @@ class Band:
         return f"ABS({left} - {right}) {self.symbol} {self.width}"
 
     def bounds(self, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the codes of each right value's range, as `Comparison.bounds` does."""
+        """Return the codes of each right value's range, as `ComparisonOperator.bounds` does."""
         if right.dtype == np.int64:
             # As unsigned, the room to either end of int64 fits, and so does any reach within it.
             unsigned = right.astype(np.uint64)
@@ -228,7 +228,7 @@ class Band:
         return low, high
 
     def holds(self, left: Any, right: Any, *, whole: bool) -> Any:
-        """Evaluate it as `Comparison.holds` does."""
+        """Evaluate it as `ComparisonOperator.holds` does."""
         if isinstance(left, np.ndarray) and whole:
             # As unsigned, the distance of any two int64 fits.
             greater, smaller = np.maximum(left, right), np.minimum(left, right)
@@ -241,9 +241,10 @@ class Band:
         return OPERATORS[self.symbol].compare(distance, float(self.width))
 
     def sql(self, left: str, right: str, *, whole: bool) -> str:
-        """Return it as `Comparison.sql` does; of whole values, the ends are found by *right* alone.
+        """Return it as `ComparisonOperator.sql` does.
 
-        A distance of two int64 may not fit 64 bits, so the ends are cut to what does.
+        Of whole values the ends are found by *right* alone: the distance of two int64 may not fit
+        64 bits, so the ends are cut to what does.
         """
         if not whole:
             width = f"CAST('{float(self.width)!r}' AS DOUBLE)"
@@ -255,7 +256,7 @@ class Band:
         return f"{left} BETWEEN {low} AND {high}"
 
 
-Operator = Comparison | Band
+Operator = ComparisonOperator | Band
 
 
 @storable

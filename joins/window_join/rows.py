@@ -14,7 +14,7 @@ import numpy as np
 from joins.arrivals import Arrivals
 from joins.batch import Schema
 from joins.codes import GREATEST, LEAST
-from joins.indexes.index import as_column, stored_codes
+from joins.indexes.index import as_column, codes_of
 from joins.machine.compiling import inlined
 from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import WindowBounds
@@ -139,7 +139,7 @@ class RowMaker(Stateful):
                 low, high = np.full(len(part), LEAST), np.full(len(part), GREATEST)
             else:  # without the checks of `ranges_for`, which cost more than a small batch
                 low, high = probing.bounds(part.fields[probing.probe_field])
-            (key,) = stored_codes([storing], [part.fields[storing.stored_field]])
+            (key,) = codes_of([storing], part)
             side = np.full(len(part), stream)
             columns.append((side, part.id, key, low, high, start, stop))
         order = np.argsort(np.concatenate(arrivals.seq), kind="stable")

@@ -14,7 +14,7 @@ import numpy as np
 from actors.protocol import Actor, Context, Message
 from actors.results import Answers
 from actors.source import Probes, Source
-from actors.window_join import RoundRobin, Router, Routing, Share
+from actors.window_join import RoundRobinRouting, Routing, Share, WindowRouter
 from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.matches import Matches
@@ -94,10 +94,12 @@ class MyJoin(Topology[PeParameters]):
     def assemble(self, job: Job, parameters: PeParameters) -> ActorGraph:
         """Return the graph of actors for *job*."""
         pes = parameters.pes
-        routing = RoundRobin(sides=(range(pes),) * 2)
+        routing = RoundRobinRouting(sides=(range(pes),) * 2)
         graph = ActorGraph(machines=parameters.nodes)
         source = graph.add("source", "source", Source, **job.input)
-        router = graph.add("router", "router", Router, **job.windows, routing=routing, pes=pes)
+        router = graph.add(
+            "router", "router", WindowRouter, **job.windows, routing=routing, pes=pes
+        )
         settings = {**job.join, "routing": routing, "pairs": job.pairs}
         joiners = graph.add_each("joiner", pes, NestedLoopJoiner, number="pe", **settings)
         graph.connect(source, "out", router)

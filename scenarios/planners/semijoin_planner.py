@@ -17,7 +17,7 @@ from scenarios.plan import Plan
 from scenarios.planners.planner import Cost, Planner, Proposal
 from scenarios.run import FinishedRun
 from scenarios.run_directory import TRACE
-from topologies.semijoin import Semijoin, plan_of, replanning_of, with_tuple_bytes
+from topologies.semijoin import SemijoinTopology, plan_of, replanning_of, with_tuple_bytes
 from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan
 from topologies.semijoins.join_statistics import JoinStatistics
 from topologies.semijoins.plans import JoinPlan, LinearPlan
@@ -67,7 +67,7 @@ class SemijoinPlanner(Planner):
 
 
 def _statistics(plan: Plan) -> JoinStatistics:
-    assert isinstance(plan.topology, Semijoin)  # whose planner this is
+    assert isinstance(plan.topology, SemijoinTopology)  # whose planner this is
     network = build_network(plan.config.network, plan.query.streams)
     return plan.topology.statistics(plan.job(pairs=False), plan.parameters, network)
 

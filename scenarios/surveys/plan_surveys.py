@@ -39,15 +39,11 @@ from scenarios.measures import MeasuredPlan, measured_costs
 from scenarios.rehearsal import run_inline
 from scenarios.run_directory import TRACE
 from scenarios.surveys.survey import PlanningSpeedSurvey, PlanSurvey, Surveyed
-from topologies.semijoin import Semijoin, SemijoinParameters
+from topologies.semijoin import SemijoinParameters, SemijoinTopology
 from topologies.semijoins.costing import Costing, estimate_plan
-from topologies.semijoins.join_statistics import (
-    JoinStatistics,
-    QueryValues,
-    random_query,
-    site_prices,
-)
+from topologies.semijoins.join_statistics import JoinStatistics, site_prices
 from topologies.semijoins.plans import JoinPlan, uniform_plan
+from topologies.semijoins.random_queries import QueryValues, random_query
 from topologies.semijoins.searches import SEARCHES, exhaustive_plan, greedy_plan
 from topologies.topology import Job
 
@@ -246,7 +242,7 @@ class Executor:
     def execute(self, plan: JoinPlan) -> Executed:
         """Return what *plan* costs and finds."""
         parameters = replace(self.parameters, plan=plan.one_line)
-        graph = Semijoin().build(self.job, parameters)
+        graph = SemijoinTopology().build(self.job, parameters)
         found: list[Matches] = []
 
         def collect(outputs: list[Output]) -> None:

@@ -137,7 +137,7 @@ class PlanSurvey(Survey):
         full; its time is their mean.
     fields, selectivity, rate_tps, window_s
         What every stream draws from, several values or one; None takes Table 2's (see
-        `topologies.semijoins.join_statistics.QueryValues`).
+        `topologies.semijoins.random_queries.QueryValues`).
     latency_s, bandwidth_bps
         Of every link; None takes the paper's 25 ms and 1,024 kb/s.
     """

@@ -12,7 +12,8 @@ from actors.interval_join.calibration import (
     KeyCounts,
     Reached,
 )
-from actors.interval_join.emitter import Homes, Tuples
+from actors.interval_join.distribution import Homes
+from actors.interval_join.emitter import Tuples
 from actors.protocol import Message, Sent
 from actors.stream_source import SourceShare
 from joins.hashing import partition

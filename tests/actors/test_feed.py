@@ -49,9 +49,9 @@ def test_arrivals_are_in_order_of_time_then_stream_then_position(
     found: list[tuple[int, int, int]] = []
     turn = 0
     while True:
-        position = feed.position
+        taken = feed.snapshot()
         feed = Feed(tuple(files))
-        feed.seek(position)
+        feed.restore(taken)
         arrivals = feed.take(reads[turn % len(reads)])
         turn += 1
         if arrivals is None:

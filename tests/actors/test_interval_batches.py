@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from actors.interval_join.emitter import BySplitKey, Emitter, Homes, Tuples
+from actors.interval_join.distribution import BySplitKey, Homes
+from actors.interval_join.emitter import Emitter, Tuples
 from actors.stream_source import END, SourceShare
 from tests.actors.test_interval_join import QUERY, SCHEMAS, OneReplica, Pair, rows, sent_by
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from actors.feed import Disorder, DisorderedFeed
 from actors.hosting.inline import RecordingContext
-from actors.interval_join.emitter import BySplitKey, Distribution, Emitter, Homes, ToAll, Tuples
+from actors.interval_join.distribution import BySplitKey, Distribution, Homes, ToAll
+from actors.interval_join.emitter import Emitter, Tuples
 from actors.interval_join.replica import Collector, Order, Replica, Watermarks
 from actors.protocol import Message
 from actors.results import Answers, Late

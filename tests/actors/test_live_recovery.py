@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from actors.hosting import saved_run
 from actors.hosting.live.live_run import LiveSystem
 from actors.hosting.live.post import Measured, moment_ns
-from actors.hosting.live.recovery import RecoveringRun, SnapshotPart, Written, serve
+from actors.hosting.live.recovery import EpochEntry, RecoveringRun, SnapshotPart, serve
 from actors.hosting.mesh import MemberLostError, Mesh
 from actors.hosting.processes import RayUnavailableError
 from actors.protocol import FEEDBACK, ActorSpec
@@ -209,5 +209,5 @@ def test_a_snapshot_that_another_process_begins_early_goes_on_to_the_end() -> No
         part = next((one for one in news if isinstance(one, SnapshotPart)), None)
         server.join()
         assert attempt or part
-    emitted = [one.entry for one in news if isinstance(one, Written)]
+    emitted = [one.entry for one in news if isinstance(one, EpochEntry)]
     assert sum(len(entry) for entry in emitted if isinstance(entry, list)) == 5

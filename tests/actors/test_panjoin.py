@@ -11,7 +11,8 @@ import pytest
 from actors.hosting.inline import RecordingContext
 from actors.panjoin.chain import LARGE_BATCH, LARGE_SELECTIVITY, Chain, ChainRule, Choice
 from actors.panjoin.manager import Manager, Prefilter
-from actors.panjoin.worker import Commands, Expire, Feedback, Worker
+from actors.panjoin.messages import Commands, Expire, Feedback
+from actors.panjoin.worker import Worker
 from actors.protocol import Message
 from actors.source import Fed
 from joins.arrivals import Arrivals

@@ -12,29 +12,13 @@ from hypothesis import strategies as st
 
 from actors.serialisation import from_bytes, to_bytes
 from actors.source import Probes
-from actors.spo_join.immutable import (
-    Cached,
-    Carried,
-    MergedCount,
-    MergedCounts,
-    OwnSlide,
-    Permutations,
-    WindowCount,
-    busiest,
-)
-from actors.spo_join.mutable import (
-    PARTITIONINGS,
-    ROWS,
-    BitRows,
-    Complete,
-    HashTable,
-    IdRows,
-    InTurns,
-    Partial,
-    Provenance,
-    Slots,
-)
+from actors.spo_join.logical_pe import Complete, HashTable, Provenance, Slots
+from actors.spo_join.permutation_pe import MergedCount, Permutations
+from actors.spo_join.po_join_pe import busiest
+from actors.spo_join.predicate_pe import PARTITIONINGS, InTurns, Partial
+from actors.spo_join.predicate_rows import ROWS, BitRows, IdRows
 from actors.spo_join.router import Routed
+from actors.spo_join.window_state import Cached, Carried, MergedCounts, OwnSlide, WindowCount
 from joins.batch import Batch
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.index import make_ranges
@@ -304,7 +288,9 @@ def test_counts_of_merged_tuples_add_up_whoever_merged_them() -> None:
 
 
 def test_the_first_pe_publishes_its_count_and_the_others_take_it_over() -> None:
-    first, other = (Cached(windows=(WINDOW,), pe=pe, publish_ns=5, sync_ns=7) for pe in (0, 1))
+    first, other = (
+        Cached(windows=(WINDOW,), pe=pe, interval_ns=interval) for pe, interval in ((0, 5), (1, 7))
+    )
     published = []
     for at, rows in ((0, 10), (4, 10), (5, 10)):
         heard = context(at)

@@ -11,7 +11,7 @@ import pytest
 from pydantic import PositiveInt, TypeAdapter
 
 from actors.protocol import START, Actor, ActorSpec, Context, Message
-from actors.window_join import Places, RoundRobin
+from actors.window_join import Places, RoundRobinRouting
 from joins.batch import Batch
 from joins.work import Work
 from joinsim.checks import PeakHost, check_topology
@@ -23,7 +23,7 @@ from topologies.window_join import Layout, NestedLoopTopology, PeParameters, Win
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbeOnlyWhereStored(RoundRobin):
+class ProbeOnlyWhereStored(RoundRobinRouting):
     """Misses every pair whose tuples are stored at different PEs."""
 
     def probes_at(self, stream: int, batch: Batch) -> Places:

@@ -22,13 +22,13 @@ from joins.indexes.windows.window_tuples import WindowIndex
 from joins.work import Step, Work
 from joinsim.starter import my_join
 from topologies.parameters import describe
-from topologies.window_join import PeParameters, SplitJoin
+from topologies.window_join import PeParameters, SplitJoinTopology
 
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
 DATA = {"T": {"x": list(range(60))}}
 
 
-class Mine(SplitJoin):
+class Mine(SplitJoinTopology):
     name = "mine"
 
 

@@ -6,11 +6,11 @@ from math import ceil
 from typing import Any
 
 from topologies import TOPOLOGIES, Topology
-from topologies.handshake_join import HandshakeJoin
+from topologies.handshake_join import HandshakeJoinTopology
 from topologies.interval_join import IntervalJoinTopology
 from topologies.window_join import WindowJoinTopology
 
-_FAMILIES = (HandshakeJoin, WindowJoinTopology, IntervalJoinTopology)
+_FAMILIES = (HandshakeJoinTopology, WindowJoinTopology, IntervalJoinTopology)
 _LEAST_SHARE = 0.2
 """Each is still tried by itself: how it wires the actors, and which it takes, is its own."""
 _LEAST = 4

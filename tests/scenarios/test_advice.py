@@ -26,7 +26,7 @@ from scenarios.report.result_tables import left_out_table
 from scenarios.scenario_files import build, change
 from scenarios.tables import prepare_tables
 from scenarios.topology_search import Spent, best_of_topologies
-from topologies.interval_join import KpOij
+from topologies.interval_join import KpOijTopology
 
 QUERY = (
     "SELECT * FROM A, B WHERE A.k = B.k AND B.ts "
@@ -55,7 +55,7 @@ def advice(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> js
         QUERY,
         data,
         goal=["throughput", "latency"],
-        topologies=[KpOij, "split_oij"],
+        topologies=[KpOijTopology, "split_oij"],
         engines="duckdb",
         machines=3,
         budget_s=6_000,

@@ -16,9 +16,9 @@ print("begun", file=sys.stderr)
 import joinsim as js
 from joinsim._calls import of_query
 from scenarios.processes import process_pool
-from topologies.window_join import SplitJoin
+from topologies.window_join import SplitJoinTopology
 
-class Mine(SplitJoin):
+class Mine(SplitJoinTopology):
     name = "mine"
 
 data = {"T": {"x": list(range(50))}}

@@ -13,7 +13,7 @@ from joins.batch import Schema
 from joins.hashing import partition
 from joins.queries.parser import parse_query
 from topologies.actor_graph import ActorGraph
-from topologies.interval_join import KpOij, KpOijParameters
+from topologies.interval_join import KpOijParameters, KpOijTopology
 from topologies.registry import find_topology
 from topologies.topology import Job
 
@@ -61,7 +61,7 @@ def test_in_virtual_time_actors_are_spread_alike_whatever_the_data() -> None:
 
 
 def test_a_live_run_of_no_tuples_is_spread_evenly() -> None:
-    system = KpOij()
+    system = KpOijTopology()
     job = replace(system.sketch(parse_query(QUERY)), files=(stream("A", []), stream("B", [])))
     homes = system.build(replace(job, live=True), KpOijParameters()).homes(2)
     assert [homes[f"oij.{i}"] for i in range(4)] == [0, 1, 0, 1]

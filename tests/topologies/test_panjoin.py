@@ -12,10 +12,10 @@ from actors.feed import Disorder
 from actors.source import Feeding
 from joins.queries.parser import parse_query
 from topologies import TOPOLOGIES
-from topologies.panjoin import PanJoin, PanJoinParameters
+from topologies.panjoin import PanJoinParameters, PanJoinTopology
 from topologies.topology import TopologyError
 
-PANJOIN = PanJoin()
+PANJOIN = PanJoinTopology()
 
 
 def build(window: str = "SLIDE INTERVAL '10' ON '40'", **parameters: Any) -> Any:

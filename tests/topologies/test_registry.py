@@ -60,6 +60,13 @@ def test_our_own_have_the_name_under_which_they_are_listed(name: str) -> None:
     assert TOPOLOGIES.check(TOPOLOGIES[name]).name == name
 
 
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_the_class_of_a_topology_is_named_after_it(name: str) -> None:
+    topology = TOPOLOGIES[name]
+    assert type(topology).__name__.lower() == f"{name.replace('_', '')}topology"
+    assert topology.parameters_type.__name__.endswith("Parameters")
+
+
 def test_looking_up_one_system_leaves_the_others_unimported() -> None:
     script = "import sys, topologies; topologies.find_topology('hash_join'); print(*sys.modules)"
     loaded = subprocess.run(

@@ -20,11 +20,11 @@ from netsim.network import PRESETS, full_mesh
 from scenarios.worlds.drawing import draw_multiway_query, draw_stream
 from scenarios.worlds.world import World, WorldStream
 from tests.drawn import drawn
-from topologies.semijoin import Semijoin, SemijoinParameters, with_tuple_bytes
+from topologies.semijoin import SemijoinParameters, SemijoinTopology, with_tuple_bytes
 from topologies.semijoins.plans import JoinSequence, JoinStep, LinearPlan, join_graph
 from topologies.topology import TopologyError
 
-TOPOLOGY = Semijoin()
+TOPOLOGY = SemijoinTopology()
 THREE_WAY = (
     "SELECT * FROM A, B, C WHERE A.y = B.y AND B.x < C.x "
     "WINDOW AS (SLIDE INTERVAL '1 ns' ON '20 ns' PRECISE)"

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from joins.queries.parser import parse_query
 from topologies import TOPOLOGIES, TopologyError
 from topologies.window_join import (
-    JoinMatrix,
     JoinMatrixParameters,
-    SplitJoin,
+    JoinMatrixTopology,
     SplitJoinParameters,
+    SplitJoinTopology,
 )
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1' ON '2')"
@@ -23,7 +23,7 @@ WINDOW = "WINDOW AS (SLIDE INTERVAL '1' ON '2')"
 def test_trees_reach_every_pe_once_with_no_more_branches_than_allowed(
     pes: int, fanout: int
 ) -> None:
-    topology = SplitJoin()
+    topology = SplitJoinTopology()
     graph = topology.build(topology.example(), SplitJoinParameters(pes=pes, fanout=fanout))
     joiners, sinks = (
         [name for name, role in graph.nodes(data="role") if role == wanted]
@@ -50,7 +50,7 @@ def test_a_hash_join_without_an_equality_is_refused() -> None:
 
 
 def test_a_grid_of_more_pes_than_a_run_may_have_is_refused() -> None:
-    topology = JoinMatrix()
+    topology = JoinMatrixTopology()
     with pytest.raises(TopologyError, match="a grid of 10,100 PEs; it may have 10,000 at the most"):
         topology.build(topology.example(), JoinMatrixParameters(grid_rows=100, grid_columns=101))
 

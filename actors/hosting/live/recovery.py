@@ -49,7 +49,7 @@ _GATHERED = 16
 
 @storable
 @dataclass(frozen=True, slots=True)
-class Written:
+class EpochEntry:
     """Results with the times they left, or trace rows, from after snapshot number *epoch*."""
 
     epoch: int
@@ -92,7 +92,7 @@ class _DriverRecorder(Recorder):
         self._results = []
 
     def _write(self, entry: Entry) -> None:
-        self._mesh.send(self._mesh.driver, Written(self.epoch, entry))
+        self._mesh.send(self._mesh.driver, EpochEntry(self.epoch, entry))
 
 
 class RecoveringShard(LiveShard):
@@ -171,7 +171,7 @@ def serve(mesh: Mesh, system: LiveSystem) -> None:
 
     The driver is sent a None when the actors are built, and sends when the run began and a
     `SnapshotPart` to begin from, or None; then, now and then, the number of a snapshot to be taken.
-    It is sent `Written`, `SnapshotPart` and `Progress`, and `Measured` when every actor here has
+    It is sent `EpochEntry`, `SnapshotPart` and `Progress`, and `Measured` when every actor here has
     ended.
     """
     seats = system.seats(mesh.member)
@@ -284,7 +284,7 @@ class RecoveringRun:
             if received is None:
                 continue
             process, news = received
-            if isinstance(news, Written):
+            if isinstance(news, EpochEntry):
                 self._add(news)
             elif isinstance(news, SnapshotPart):
                 self._add_part(process, news, processes.count, clock)
@@ -307,7 +307,7 @@ class RecoveringRun:
             processes.send(process, self._epoch + 1)
         return None
 
-    def _add(self, written: Written) -> None:
+    def _add(self, written: EpochEntry) -> None:
         if isinstance(written.entry, np.ndarray):
             self._results.add(written.epoch, [written.entry], 0)
         else:

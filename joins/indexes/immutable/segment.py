@@ -148,22 +148,20 @@ class ImmutableSegment(Stateful, ABC):
         counters = new_counters()
         begin, end = np.empty((2, *ranges.low.shape), np.int64)
         for i in range(len(self.keys)):
-            low, high, found = ranges.low[i], ranges.high[i], (begin[i], end[i])
-            self._find_places(i, low, high, brackets, found, counters)
+            self._find_places(i, ranges, brackets, (begin[i], end[i]), counters)
         places = PlaceRanges(begin, end, *ranges[2:])
         return self._intersect(places, counters, enumerate=enumerate)
 
     def _find_places(
         self,
         predicate: int,
-        low: np.ndarray,
-        high: np.ndarray,
+        ranges: Ranges,
         brackets: Brackets | None,
         places: tuple[np.ndarray, np.ndarray],
         counters: np.ndarray,
     ) -> None:
         """Fill in where the ranges of one predicate begin and end in its order of the keys."""
-        keys = self.keys[predicate]
+        keys, low, high = self.keys[predicate], ranges.low[predicate], ranges.high[predicate]
         if brackets is None:
             find_ranges(keys, low, high, *places, counters)
             return

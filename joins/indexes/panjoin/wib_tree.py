@@ -15,14 +15,8 @@ import numpy as np
 
 from joins.codes import GREATEST
 from joins.indexes.index import NONE
+from joins.indexes.panjoin.llat import Llat, append, match_partitions, new_llat, use_entry
 from joins.indexes.panjoin.lookup import BLOCK, Lookup
-from joins.indexes.panjoin.rap_table import (
-    Llat,
-    append,
-    match_partitions,
-    new_llat,
-    use_entry,
-)
 from joins.machine.compiling import kernel
 from joins.state import Stateful, storable
 from joins.work import COMPARISONS, INSERTS, MOVES, Work, new_counters

@@ -21,8 +21,9 @@ from scenarios.study.study import load_study
 from scenarios.surveys.plan_surveys import Executed, Executor, query_values
 from scenarios.surveys.survey import PlanningSpeedSurvey, PlanSurvey, take_survey
 from topologies.semijoins import searches
-from topologies.semijoins.join_statistics import JoinStatistics, QueryValues, random_query
+from topologies.semijoins.join_statistics import JoinStatistics
 from topologies.semijoins.plans import JoinPlan, uniform_plan
+from topologies.semijoins.random_queries import QueryValues, random_query
 
 
 def small_query() -> JoinStatistics:

@@ -13,10 +13,10 @@ import joinsim as js
 from actors.handshake import Segment
 from actors.interval_join.replica import Replica, Watermarks
 from actors.panjoin.chain import Chain
-from actors.spo_join.immutable import PoJoinPE
-from actors.window_join import HashPartitioned, PeGrid, Replicated, RoundRobin
+from actors.spo_join.po_join_pe import PoJoinPE
+from actors.window_join import GridRouting, HashRouting, ReplicatedRouting, RoundRobinRouting
 from joins.indexes.windows.chain_index import ChainIndex
-from joins.queries.conditions import OPERATORS, Band, Comparison
+from joins.queries.conditions import OPERATORS, Band, ComparisonOperator
 from joins.queries.interval import Interval
 from joins.queries.windows import Window, WindowBounds
 from joins.semijoins.operand_windows import Horizon
@@ -192,7 +192,9 @@ MUTANTS = {
     "counts a window too long": Mutant(
         "nested_loop", wrapped(WindowBounds, "advance", _moved(-1, 0)), "expired", False
     ),
-    "counts strictly": Mutant("spo_join", wrapped(Comparison, "bounds", _loose), "wrong", False),
+    "counts strictly": Mutant(
+        "spo_join", wrapped(ComparisonOperator, "bounds", _loose), "wrong", False
+    ),
     # Windows.
     "sees a tuple too many": Mutant(
         "split_join", wrapped(WindowBounds, "advance", _moved(-1, 0)), "expired"
@@ -207,16 +209,16 @@ MUTANTS = {
         "b_plus_tree", wrapped(WindowBounds, "advance", _moved(-1, 1)), "missing"
     ),
     "stores at every PE": Mutant(
-        "split_join", wrapped(RoundRobin, "stored_at", _at_every_pe), "duplicate"
+        "split_join", wrapped(RoundRobinRouting, "stored_at", _at_every_pe), "duplicate"
     ),
     "probes at the next PE": Mutant(
-        "hash_join", wrapped(HashPartitioned, "probes_at", _at_next_pe), "missing"
+        "hash_join", wrapped(HashRouting, "probes_at", _at_next_pe), "missing"
     ),
     "probes at every PE of a grid": Mutant(
-        "join_matrix", wrapped(PeGrid, "probes_at", _at_every_pe), "duplicate"
+        "join_matrix", wrapped(GridRouting, "probes_at", _at_every_pe), "duplicate"
     ),
     "probes at every replica": Mutant(
-        "bchj", wrapped(Replicated, "probes_at", _at_every_pe), "duplicate"
+        "bchj", wrapped(ReplicatedRouting, "probes_at", _at_every_pe), "duplicate"
     ),
     "a core drops early": Mutant("handshake_join", wrapped(Segment, "drop", _early(3)), "missing"),
     "a core drops early, at low latency": Mutant(
@@ -230,7 +232,7 @@ MUTANTS = {
         "missing",
     ),
     # SPO-Join.
-    "spo reads < as <=": Mutant("spo_join", wrapped(Comparison, "bounds", _loose), "wrong"),
+    "spo reads < as <=": Mutant("spo_join", wrapped(ComparisonOperator, "bounds", _loose), "wrong"),
     "spo sees a tuple too many": Mutant(
         "spo_join", wrapped(WindowBounds, "advance", _moved(-1, 0)), "expired"
     ),
@@ -262,7 +264,9 @@ MUTANTS = {
     "panjoin drops subwindows early": Mutant(
         "panjoin", wrapped(Chain, "expire", _early(60)), "missing"
     ),
-    "panjoin reads <= as <": Mutant("panjoin", wrapped(Comparison, "bounds", _loose), "missing"),
+    "panjoin reads <= as <": Mutant(
+        "panjoin", wrapped(ComparisonOperator, "bounds", _loose), "missing"
+    ),
     # PIM-Tree.
     "ibwj sees a tuple too many": Mutant(
         "ibwj", wrapped(WindowBounds, "advance", _moved(-1, 0)), "expired"

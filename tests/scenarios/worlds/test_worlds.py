@@ -11,7 +11,7 @@ import pytest
 
 import joinsim as js
 from actors.results import ResultEpochs
-from actors.window_join import RoundRobin
+from actors.window_join import RoundRobinRouting
 from joins.queries.interval import Interval
 from scenarios.verdict.expectation import expected_sums
 from scenarios.worlds import fuzzing
@@ -44,7 +44,7 @@ def stored_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
         places = original(self, *args)
         return replace(places, group=places.group * 0, group_of=places.group_of * 0)
 
-    wrapped(RoundRobin, "stored_at", at_every_pe)(monkeypatch)
+    wrapped(RoundRobinRouting, "stored_at", at_every_pe)(monkeypatch)
 
 
 def test_a_seed_has_the_same_worlds_each_time_and_others_than_the_next() -> None:

@@ -10,15 +10,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from topologies.semijoins.join_statistics import (
-    JOIN_GRAPHS,
     JoinAttribute,
     JoinStatistics,
     JoinStream,
     NestedAttribute,
     OtherPredicate,
     Prices,
-    one_attribute,
 )
+from topologies.semijoins.random_queries import JOIN_GRAPHS, one_attribute
 
 
 def alike(

@@ -11,8 +11,9 @@ from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, with_stream
 from topologies.semijoins.costing import Costing, JoinEstimate, estimate_plan
 from topologies.semijoins.formulas import Term, distinct_among
-from topologies.semijoins.join_statistics import JoinStatistics, one_attribute
+from topologies.semijoins.join_statistics import JoinStatistics
 from topologies.semijoins.plans import uniform_plan
+from topologies.semijoins.random_queries import one_attribute
 
 
 @dataclass(frozen=True, kw_only=True)

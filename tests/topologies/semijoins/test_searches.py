@@ -15,7 +15,6 @@ from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, joins
 from topologies.semijoins.costing import Costing, estimate_plan
 from topologies.semijoins.join_statistics import (
-    JOIN_GRAPHS,
     JoinStatistics,
     NestedAttribute,
     OtherPredicate,
@@ -29,6 +28,7 @@ from topologies.semijoins.plans import (
     joins_of,
     leaves,
 )
+from topologies.semijoins.random_queries import JOIN_GRAPHS
 from topologies.semijoins.searches import exhaustive_plan, exhaustive_tree, greedy_plan, greedy_tree
 from topologies.topology import TopologyError
 

@@ -19,11 +19,11 @@ from joins.semijoins.value_sample import ValueSample
 from netsim.network import Latency, Link, full_mesh
 from scenarios.run import FinishedRun
 from scenarios.worlds.world import World, WorldStream
-from topologies.semijoin import Semijoin, SemijoinParameters, plan_of
+from topologies.semijoin import SemijoinParameters, SemijoinTopology, plan_of
 from topologies.semijoins.costing import estimate_plan
 from topologies.topology import Job, TopologyError
 
-TOPOLOGY = Semijoin()
+TOPOLOGY = SemijoinTopology()
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1 ns' ON '800 ms' PRECISE)"
 TWO_WAY = f"SELECT * FROM A, B WHERE A.y = B.y {WINDOW}"
 THREE_WAY = f"SELECT * FROM A, B, C WHERE A.y = B.y AND B.y = C.y {WINDOW}"

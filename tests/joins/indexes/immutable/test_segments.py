@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from joins import matches
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
-from joins.indexes.immutable import css_tree, prefix_grid
+from joins.indexes.immutable import css_segments, prefix_grid
 from joins.indexes.immutable.order_arrays import permutation
 from joins.indexes.index import make_ranges
 from joins.indexes.structures import SEGMENTS
@@ -97,7 +97,7 @@ def test_enumeration_in_chunks_gives_the_same_list(segment_type, monkeypatch):
     ranges = make_ranges(lo, hi, start=start, stop=stop)
     whole = segment.probe(ranges, enumerate=True)
     monkeypatch.setattr(matches, "_LARGEST_CHUNK", 1)
-    monkeypatch.setattr(css_tree, "_ROW_WORDS_MAX", 1)
+    monkeypatch.setattr(css_segments, "_ROW_WORDS_MAX", 1)
     again = segment.probe(ranges, enumerate=True)
     assert np.array_equal(again.match_id, whole.match_id)
     assert again.work == whole.work
