@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -219,6 +220,7 @@ def test_a_failing_world_keeps_the_crash_that_it_needs_and_no_other(
 ) -> None:
     """Results since the last snapshot are not taken back."""
     monkeypatch.setattr(ResultEpochs, "discard", lambda epochs, epoch: None)
+    monkeypatch.setattr(fuzzing, "shrink", partial(fuzzing.shrink, tries=60))
     trial = try_world(crashing("exactly_once"))
     assert trial.failure is not None
     smallest = fuzzing.shrink_trial(trial)
