@@ -220,7 +220,7 @@ def test_a_failing_world_keeps_the_crash_that_it_needs_and_no_other(
 ) -> None:
     """Results since the last snapshot are not taken back."""
     monkeypatch.setattr(ResultEpochs, "discard", lambda epochs, epoch: None)
-    monkeypatch.setattr(fuzzing, "shrink", partial(fuzzing.shrink, tries=60))
+    monkeypatch.setattr(fuzzing, "shrink", partial(shrink, tries=60))
     trial = try_world(crashing("exactly_once"))
     assert trial.failure is not None
     smallest = fuzzing.shrink_trial(trial)
