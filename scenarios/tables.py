@@ -308,7 +308,8 @@ def _raw(value: Any, name: str) -> pa.Table:
 def _all_of(stream: PreparedStream) -> pa.Table:
     """Return all that a stream has, as it was before it was prepared but in order of event time."""
     table = as_table(stream, stream.name)
-    columns = {name: stream.values(name) for name in stream.columns if name != "id"}
+    own = stream.own_names
+    columns = {own.get(name, name): stream.values(name) for name in stream.columns if name != "id"}
     hidden = [name for name in (TIME, ARRIVAL, PLACE) if name in table.schema.names]
     return pa.table(columns | {name: table[name] for name in hidden})
 
@@ -411,6 +412,7 @@ class _Unordered:
         named = {column: prepared_name(column) for column in own}
         named = {old: new if new == old else free_name(new, own) for old, new in named.items()}
         table = table.rename_columns(named)
+        self.own_names = {new: old for old, new in named.items() if new != old}
         time = time and named.get(time, time)
         arrival = arrival and named.get(arrival, arrival)
         self.name = name
@@ -520,6 +522,7 @@ class _Unordered:
             time=self.time,
             delays=delays,
             codes={name: dictionary.digest for name, dictionary in dictionaries.items()},
+            own_names=self.own_names,
             table=table,
             source=self.table,
             order=order,
