@@ -57,6 +57,8 @@ _LONG_UNITS = {"M": ("Y", "M", "W", "h", "m"), "m": ("W", "D", "h", "m")}
 """NumPy's units of times, and of durations, that Arrow has not; it has days of times."""
 _NUMBERED = (pa.types.is_primitive, pa.types.is_null)
 """Types that have whole numbers, besides those that are looked at before."""
+_TRACEBACK = ". Detail: Python exception: "
+"""Begins what Arrow says of an error in Python that it called, after the error's own words."""
 _REASONS = {
     "null": "is null",
     "nan": "is NaN",
@@ -159,7 +161,8 @@ def _from_library(value: Any, name: str) -> pa.Table:
             ) from None
         # Of two messages, as pandas' tables have, the later says where the fault is.
         messages = reversed([message for message in error.args if isinstance(message, str)])
-        raise DataError(f"stream {name!r}: {': '.join(messages) or error}") from None
+        words, _, _ = (": ".join(messages) or str(error)).partition(_TRACEBACK)
+        raise DataError(f"stream {name!r}: {words}") from None
 
 
 def _is_unsupported(table: Any) -> bool:
