@@ -228,7 +228,7 @@ def folder() -> Path:
     columns = {"id": np.arange(_ROWS), "ts": np.arange(_ROWS), "a": np.arange(_ROWS) % 7}
     pq.write_table(pa.table(columns), made / "s" / "segments" / "part-00000.parquet")
     about = {
-        "format": 1, "name": "s", "rows": _ROWS, "rejected": 0, "rejected_reasons": {},
+        "format": 2, "name": "s", "rows": _ROWS, "rejected": 0, "rejected_reasons": {},
         "notes": [], "join_fields": ["a"], "first_ts": 0, "last_ts": _ROWS - 1, "fingerprint": "",
         "schema": {"a": {"type": "bigint", "join_field": True, "dtype": "int64"}},
     }  # fmt: skip

@@ -49,19 +49,18 @@ def main() -> None:
     try:
         from joinsim.cli.command_line import main as run
         from scenarios.wall_clock import process_began_s
-    except KeyboardInterrupt:
-        print("joinsim: stopped", file=sys.stderr)
-        sys.exit(_EXIT_STOPPED)
-    try:
+
         run(process_began_s())
+    except KeyboardInterrupt:  # before `run` could report it
+        print("joinsim: stopped", file=sys.stderr)
     except SystemExit as ended:
         if ended.code != _EXIT_STOPPED:
             raise
-        # Interrupted while it connects, Ray leaves threads that the interpreter's end crashes on.
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):  # it may be what could not be written to
-                stream.flush()
-        os._exit(_EXIT_STOPPED)
+    # Interrupted while it connects, Ray leaves threads that the interpreter's end crashes on.
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # it may be what could not be written to
+            stream.flush()
+    os._exit(_EXIT_STOPPED)
 
 
 def _ready_streams() -> None:

@@ -84,7 +84,8 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
         except JoinsimError as error:
             for name in [name for name in kwargs if name not in signature.parameters]:
                 near = get_close_matches(name, signature.parameters, n=1)
-                if near:  # it was taken for a parameter of a topology
+                # It was taken for a parameter of a topology, and is near none of those.
+                if near and "did you mean" not in str(error):
                     hint = f"{name}: did you mean {near[0]!r}? "
                     error.args = (re.sub(rf"\b{re.escape(name)}: ", hint, str(error), count=1),)
             raise

@@ -12,6 +12,7 @@ from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, Run
 from joinsim._scenario import Scenario
 from scenarios.config import RECORDED
+from scenarios.many_runs import Preparation
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import bound_query
 from scenarios.run_directory import read_interrupted
@@ -545,7 +546,7 @@ def resume(
             f"{directory}: {config.get('topology')} is a topology of your own: pass it as topology="
         )
     if streams is None:
-        prepared = interrupted.load_streams()
+        prepared = interrupted.load_streams(Preparation())
     else:
         query = bound_query(config["query"], config["bind"])
         prepared = _prepare_data(query, streams, time, arrival)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,6 @@ from scenarios.run_directory import (
     shared_directory,
 )
 from scenarios.scenario_files import ConfigError
-from scenarios.streams import prepare_streams
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import PreparedStream
 from topologies import (
@@ -494,14 +493,15 @@ class Scenario:
 
         *on_spark* is called before Spark starts, where there is something for it to do.
         """
+        from scenarios.many_runs import Preparation
+
         with self.observer.preparing() as progress:
-            by_spark = partial(prepare_streams, progress=progress, on_spark=on_spark)
             try:
                 return make_plan(
                     self.config,
                     address=address,
                     topology=self.topology,
-                    prepare=self._preparation or by_spark,
+                    prepare=self._preparation or Preparation(progress, on_spark),
                 )
             except TopologyError as error:
                 if self.topology is not None:

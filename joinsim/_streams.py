@@ -72,9 +72,11 @@ def prepare(
     ...     trips.rows, trips.rejected
     (1, 1)
     """
+    from joins.queries.conditions import prepared_name
     from spark_bridge.pipeline.pipeline import prepare as prepare_by_spark
     from spark_bridge.pipeline.source import RawSource
 
+    fields = [prepared_name(one) for one in fields]
     paths = (files,) if isinstance(files, (str, Path)) else tuple(files)
     source = RawSource(
         name=name or (Path(paths[0]).name.split(".")[0] if paths else "") or "stream",
@@ -84,7 +86,7 @@ def prepare(
         fields=tuple(fields),
         where=where,
         rows=rows,
-        codes={field: field for field in fields},
+        codes={one: one for one in fields},
     )
     (stream,) = prepare_by_spark(source, Path(out), progress=progress)
     return stream

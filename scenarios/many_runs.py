@@ -106,11 +106,16 @@ class Preparation:
     """Prepares the streams of several runs, each once; `make_plan` calls it.
 
     Synthetic ones are made in memory, where Spark would take a second for each, while there is room
-    for them.
+    for them. *on_spark* is called before it starts.
     """
 
-    def __init__(self, progress: Callable[[str, int, int], None] | None = None) -> None:
+    def __init__(
+        self,
+        progress: Callable[[str, int, int], None] | None = None,
+        on_spark: Callable[[], None] = lambda: None,
+    ) -> None:
         self._progress = progress
+        self._on_spark = on_spark
         self._known: dict[str, tuple[PreparedStream, ...]] = {}
         self._made = 0  # tuples in memory
 
@@ -132,7 +137,7 @@ class Preparation:
             return prepare_tables(
                 query, made, [TIME] * len(made), [stream.arrival for stream in streams]
             )
-        return prepare_streams(config, query, progress=self._progress)
+        return prepare_streams(config, query, progress=self._progress, on_spark=self._on_spark)
 
 
 @contextmanager

@@ -236,7 +236,7 @@ def make_plan(
     )
     # Now with the fields that the streams have.
     query.check_fields([stream.schema for stream in streams])
-    select(query, [stream.columns for stream in streams])
+    select(query, [stream.names for stream in streams])
     plan.graph()
     with topology.naming_faults():
         fitted = topology.fitted(plan.job(pairs=False), parameters, network)

@@ -273,7 +273,7 @@ class JoinedColumns:
     ) -> None:
         self._query = query
         self._pairs = pairs_path(directory)
-        self._chosen = select(query, [stream.columns for stream in streams])
+        self._chosen = select(query, [stream.names for stream in streams])
         self._values = {
             (stream, column): streams[stream].values(column)
             for stream, column in dict.fromkeys((one.stream, one.column) for one in self._chosen)

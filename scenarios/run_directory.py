@@ -27,7 +27,8 @@ from actors.hosting.saved_run import SavedRun
 from actors.result_files import PARTS, part_files
 from actors.whole_files import remove_unfinished, require_utf8, write_text, writing
 from joins.errors import OutputError
-from scenarios.plan import Plan
+from scenarios.config import RunConfig
+from scenarios.plan import Plan, Prepare, bound_query
 from scenarios.scenario_files import ConfigError
 from scenarios.tables import TableStream, add_to_digest
 from spark_bridge.prepared import PreparedStream, load_stream
@@ -257,7 +258,7 @@ class Interrupted:
     configuration
         All of its keys.
     folders
-        Per stream that of the prepared stream; None: a table in memory.
+        Per stream that of the prepared stream; None: it was in memory.
     fingerprints
         Digests of the streams.
     every_ns
@@ -273,9 +274,15 @@ class Interrupted:
     every_ns: int
     replay: str
 
-    def load_streams(self) -> tuple[PreparedStream, ...]:
-        """Return the prepared streams; raise :exc:`ConfigError` where one is a table in memory."""
+    def load_streams(self, prepare: Prepare) -> tuple[PreparedStream, ...]:
+        """Return the prepared streams; *prepare* makes synthetic ones that were in memory.
+
+        Raise :exc:`ConfigError` where one was a table in memory.
+        """
         if None in self.folders:
+            config = RunConfig.model_validate(self.configuration)
+            if all(stream.synthetic for stream in config.streams):
+                return prepare(config, bound_query(config.query, config.bind))
             raise ConfigError(
                 f"{self.directory}: its streams were tables in memory: pass them again, as in "
                 f"joinsim.resume({str(self.directory)!r}, streams)"
@@ -300,7 +307,8 @@ def check_saves(plan: Plan) -> None:
 
 def resume_line_of(plan: Plan) -> Callable[[Path], str]:
     """Return a function that returns what goes on with a run of *plan*, given its directory."""
-    if any(isinstance(stream, TableStream) for stream in plan.streams):
+    streams = zip(plan.config.streams, plan.streams, strict=True)
+    if any(one.table and isinstance(stream, TableStream) for one, stream in streams):
         return lambda directory: f"joinsim.resume({str(directory.resolve())!r}, streams)"
     return lambda directory: shlex.join(["joinsim", "run", "--resume", str(directory.resolve())])
 

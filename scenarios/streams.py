@@ -14,8 +14,8 @@ from joins.queries.selection import Selected, select
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
 from scenarios.synthetic import TIME
-from spark_bridge.pipeline.source import RawSource, stream_columns
-from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
+from spark_bridge.pipeline.source import RawSource, stream_layout
+from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream, names_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 """The folder of our packages: a checkout, or where they are installed."""
@@ -89,18 +89,19 @@ def prepare_streams(
         )
     prepared: dict[str, PreparedStream] = {}
     raw: list[RawSource] = []
-    columns = []
+    names = []
     for index, (name, stream) in enumerate(zip(query.streams, config.streams, strict=True)):
         path = raw_file(stream)
         if (path / SUMMARY).is_file():
             prepared[name] = load_stream(path)
             check_time(query, index, prepared[name])
-            columns.append(prepared[name].columns)
+            names.append(prepared[name].names)
         else:
             raw.append(_raw_source(query, index, stream, path))
-            columns.append(["id", "ts", *stream_columns(raw[-1])])
+            layout = stream_layout(raw[-1])
+            names.append(names_of(["id", "ts", *layout.names.values()], layout.own_names))
     if raw:
-        selected = select(query, columns)
+        selected = select(query, names)
         raw = [_narrowed(source, query, selected) for source in raw]
         # Only here: a run over prepared streams needs nothing of the pipeline.
         from spark_bridge.pipeline.pipeline import prepare
@@ -130,7 +131,7 @@ def _raw_source(query: JoinQuery, place: int, stream: StreamConfig, path: Path) 
 
 def _narrowed(source: RawSource, query: JoinQuery, selected: Sequence[Selected]) -> RawSource:
     """Return *source* with the columns alone that the query selects or joins by."""
-    place, stored = query.streams.index(source.name), stream_columns(source)
+    place, stored = query.streams.index(source.name), [*stream_layout(source).names.values()]
     read = {*source.fields, *(one.column for one in selected if one.stream == place)}
     columns = [name for name in stored if name in read]
     return source if columns == stored else replace(source, columns=columns)

@@ -57,6 +57,8 @@ _LONG_UNITS = {"M": ("Y", "M", "W", "h", "m"), "m": ("W", "D", "h", "m")}
 """NumPy's units of times, and of durations, that Arrow has not; it has days of times."""
 _NUMBERED = (pa.types.is_primitive, pa.types.is_null)
 """Types that have whole numbers, besides those that are looked at before."""
+_TRACEBACK = ". Detail: Python exception: "
+"""Begins what Arrow says of an error in Python that it called, after the error's own words."""
 _REASONS = {
     "null": "is null",
     "nan": "is NaN",
@@ -159,7 +161,8 @@ def _from_library(value: Any, name: str) -> pa.Table:
             ) from None
         # Of two messages, as pandas' tables have, the later says where the fault is.
         messages = reversed([message for message in error.args if isinstance(message, str)])
-        raise DataError(f"stream {name!r}: {': '.join(messages) or error}") from None
+        words, _, _ = (": ".join(messages) or str(error)).partition(_TRACEBACK)
+        raise DataError(f"stream {name!r}: {words}") from None
 
 
 def _is_unsupported(table: Any) -> bool:
@@ -308,7 +311,8 @@ def _raw(value: Any, name: str) -> pa.Table:
 def _all_of(stream: PreparedStream) -> pa.Table:
     """Return all that a stream has, as it was before it was prepared but in order of event time."""
     table = as_table(stream, stream.name)
-    columns = {name: stream.values(name) for name in stream.columns if name != "id"}
+    own = stream.own_names
+    columns = {own.get(name, name): stream.values(name) for name in stream.columns if name != "id"}
     hidden = [name for name in (TIME, ARRIVAL, PLACE) if name in table.schema.names]
     return pa.table(columns | {name: table[name] for name in hidden})
 
@@ -411,6 +415,7 @@ class _Unordered:
         named = {column: prepared_name(column) for column in own}
         named = {old: new if new == old else free_name(new, own) for old, new in named.items()}
         table = table.rename_columns(named)
+        self.own_names = {new: old for old, new in named.items() if new != old}
         time = time and named.get(time, time)
         arrival = arrival and named.get(arrival, arrival)
         self.name = name
@@ -520,6 +525,7 @@ class _Unordered:
             time=self.time,
             delays=delays,
             codes={name: dictionary.digest for name, dictionary in dictionaries.items()},
+            own_names=self.own_names,
             table=table,
             source=self.table,
             order=order,

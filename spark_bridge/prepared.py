@@ -24,7 +24,7 @@ import re
 import reprlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -51,7 +51,7 @@ from joins.batch import Schema
 from joins.codes import GREATEST, LEAST
 from joins.errors import DataError
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout; a stream of another version is prepared anew."""
 
 SUMMARY, SEGMENTS, REJECTED = "stream.json", "segments", "rejected"
@@ -115,6 +115,8 @@ class PreparedStream:
         be compared where it is the same.
     fingerprint
         Digest of the sources' bytes and the options: where it is equal, so is the stream.
+    own_names
+        The column that is the source's own ``id``, to how the source spells that.
     """
 
     name: str
@@ -130,12 +132,18 @@ class PreparedStream:
     time: str | None = None
     delays: tuple[int, int] | None = None
     codes: Mapping[str, str] = field(default_factory=dict)
+    own_names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
         """Names of its columns: ``id``, ``ts``, and those that it has of the source."""
         names = pq.read_schema(part_files(self.path)[0]).names
         return [name for name in names if name not in (ARRIVAL, PLACE)]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Its columns to the names that queries have for them, see `names_of`."""
+        return names_of(self.columns, self.own_names)
 
     def values(self, column: str) -> pa.ChunkedArray:
         """Return a column, in the order of the tuples; texts as texts, not as codes.
@@ -158,6 +166,17 @@ class PreparedStream:
                 f"{self.rows} tuples; prepare the stream again"
             )
         return values
+
+
+def names_of(columns: Iterable[str], own_names: Mapping[str, str]) -> dict[str, str]:
+    """Return the *columns* of a stream to the names that queries have for them.
+
+    A tuple's position is left out where the source has an ``id`` of its own.
+    """
+    names = {column: own_names.get(column, column) for column in columns}
+    if own_names:
+        del names["id"]
+    return names
 
 
 def codes_file(name: str) -> str:
@@ -201,7 +220,7 @@ class _Summary(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    format: Literal[1]  # FORMAT
+    format: Literal[2]  # FORMAT
     name: str
     rows: int
     rejected: NonNegativeInt
@@ -212,6 +231,7 @@ class _Summary(BaseModel):
     join_fields: tuple[str, ...]
     columns: dict[str, _Column] = Field(alias="schema")
     codes: dict[str, str] = {}
+    own_names: dict[str, str] = {}
     first_ts: int
     last_ts: int
     fingerprint: str

@@ -125,11 +125,12 @@ class Registry(Mapping[str, Topology[Any]]):
     def _load(self) -> None:
         if self._loaded:
             return
-        self._loaded = True
+        self._loaded = True  # for one that looks a topology up while it is imported
         for entry in entry_points(group=ENTRY_POINTS):
             try:
                 self.register(entry.load())
             except (Exception, SystemExit) as error:
+                self._loaded = False
                 raise TopologyError(
                     f"entry point {entry.name} = {entry.value!r} of group {ENTRY_POINTS} cannot "
                     f"be loaded: {str(error) or type(error).__name__}"

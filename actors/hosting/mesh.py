@@ -172,6 +172,8 @@ class Mesh:
         Raise :exc:`MemberLostError` when a member is gone and all it sent has been received, and
         :exc:`actors.serialisation.FormatError` when what it sent is not a value.
         """
+        if timeout_s is not None:  # the last second of an int64 of nanoseconds is beyond it
+            timeout_s = min(timeout_s, threading.TIMEOUT_MAX)
         try:
             peer, frame = self._arrived.get(timeout=timeout_s)
         except Empty:

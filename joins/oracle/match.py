@@ -266,8 +266,8 @@ def _near(
     finite = np.isfinite(probed)
     middle = np.where(finite, probed, 0.0)
     width = float(operator.width) if isinstance(operator, Band) else 0.0
-    reach = width + _WIDENING * (np.abs(middle) + width)
     with np.errstate(over="ignore"):  # beyond the greatest float are infinities, rightly
+        reach = width + _WIDENING * (np.abs(middle) + width)
         least, most = middle - reach, middle + reach
     begin = np.searchsorted(values[order], np.where(finite, least, -np.inf), "left")
     end = np.searchsorted(values[order], np.where(finite, most, np.inf), "right")

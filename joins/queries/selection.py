@@ -7,11 +7,10 @@ the newer's. ``*`` stands for all columns of all streams.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from joins.errors import suggest
-from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery, QueryError
 
 STAR = "*"
@@ -39,11 +38,11 @@ class Selected:
     earlier: bool = False
 
 
-def select(query: JoinQuery, columns: Sequence[Sequence[str]]) -> list[Selected]:
-    """Return what *query* selects of the *columns* of each of its streams.
+def select(query: JoinQuery, columns: Sequence[Mapping[str, str]]) -> list[Selected]:
+    """Return what *query* selects of the *columns* of each of its streams, which have names.
 
     Raise :exc:`QueryError` for a column that no stream has, with the nearest that there is, for one
-    that several have, and for an ``id`` that is joined by and could be two columns.
+    that several have, and for an ``id`` that is joined by and is not there, or not alone.
     """
     _check_ids(query, columns)
     chosen: list[Selected] = []
@@ -55,39 +54,38 @@ def select(query: JoinQuery, columns: Sequence[Sequence[str]]) -> list[Selected]
     return list({one.name: one for one in chosen}.values())
 
 
-def _check_ids(query: JoinQuery, columns: Sequence[Sequence[str]]) -> None:
-    """Refuse an ``id`` that is joined by, of a source that has a column ``source_id``, too."""
+def _check_ids(query: JoinQuery, columns: Sequence[Mapping[str, str]]) -> None:
+    """Refuse an ``id`` that is joined by, of a source that has a column ``source_id``."""
     for predicate in query.predicates:
         for side in predicate.fields:
-            if side.name not in side.text and _moved(side.name) in columns[side.stream]:
-                own = side.name.removeprefix("source_")
-                raise QueryError(
-                    f"{predicate}: stream {query.streams[side.stream]!r} has columns {own!r} and "
-                    f"{side.name!r}, and a column {own!r} is called {side.name!r} here, where the "
-                    "id is a tuple's position; rename one of them"
-                )
+            names, own = columns[side.stream], side.name.removeprefix("source_")
+            if side.name in side.text or names.get(side.name) == own:
+                continue
+            stream = f"{predicate}: stream {query.streams[side.stream]!r}"
+            if "id" in names:  # which is the position alone
+                known = [name for column, name in names.items() if column != "id"]
+                raise QueryError(f"{stream} has no column {own!r}; {suggest(own, known)}")
+            raise QueryError(
+                f"{stream} has columns {own!r} and {side.name!r}, and a column {own!r} is called "
+                f"{side.name!r} here, where the id is a tuple's position; rename one of them"
+            )
 
 
-def _moved(prepared: str) -> str:
-    """Return what a source's ``id`` is called where its `prepared_name` is that of another."""
-    return f"{prepared}_"
-
-
-def _all(query: JoinQuery, columns: Sequence[Sequence[str]]) -> Iterator[Selected]:
+def _all(query: JoinQuery, columns: Sequence[Mapping[str, str]]) -> Iterator[Selected]:
     if query.is_self_join:
-        (name,) = query.streams
+        (stream,) = query.streams
         for role in (1, 2):
-            for column in columns[0]:
+            for column, name in columns[0].items():
                 yield Selected(
-                    name=f"{name}.{column}{role}", stream=0, column=column, earlier=role == 2
+                    name=f"{stream}.{name}{role}", stream=0, column=column, earlier=role == 2
                 )
         return
-    for place, (name, own) in enumerate(zip(query.streams, columns, strict=True)):
-        for column in own:
-            yield Selected(name=f"{name}.{column}", stream=place, column=column)
+    for place, (stream, names) in enumerate(zip(query.streams, columns, strict=True)):
+        for column, name in names.items():
+            yield Selected(name=f"{stream}.{name}", stream=place, column=column)
 
 
-def _one(query: JoinQuery, columns: Sequence[Sequence[str]], item: str) -> Selected:
+def _one(query: JoinQuery, columns: Sequence[Mapping[str, str]], item: str) -> Selected:
     name, dot, spelt = item.partition(".")  # a column's name in quotes may have dots, too
     if not dot or re.fullmatch('"[^"]+"', item):
         name, dot, spelt = "", "", item
@@ -110,14 +108,14 @@ def _one(query: JoinQuery, columns: Sequence[Sequence[str]], item: str) -> Selec
             column = _find(columns[place], spelt[:-1])
             if column is not None:
                 return Selected(name=item, stream=place, column=column, earlier=spelt[-1] == "2")
-    known = dict.fromkeys(column for place in places for column in columns[place])
+    known = dict.fromkeys(name for place in places for name in columns[place].values())
     raise QueryError(f"SELECT {item}: there is no such column; {suggest(spelt, known)}")
 
 
-def _find(columns: Sequence[str], spelt: str) -> str | None:
-    prepared = prepared_name(spelt)
-    for name in (_moved(prepared), prepared, spelt) if prepared != spelt else (spelt,):
-        if name in columns:
-            return name
-    same = [column for column in columns if column.lower() == spelt.lower()]
+def _find(columns: Mapping[str, str], spelt: str) -> str | None:
+    """Return the column of that name, or that is called so in a prepared stream."""
+    named = {name: column for column, name in columns.items()}
+    if spelt in named or spelt in columns:
+        return named.get(spelt, spelt)
+    same = [column for name, column in named.items() if name.lower() == spelt.lower()]
     return same[0] if len(same) == 1 else None

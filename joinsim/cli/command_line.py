@@ -148,7 +148,9 @@ def _guarded() -> Iterator[None]:
         _complain(
             f"there is not enough memory{what}: take fewer tuples, or a machine with more", error
         )
-    except Exception as error:  # the last net: a person never sees a traceback
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # the last net: a person never sees a traceback
         if isinstance(error, BrokenPipeError) and _is_reader_gone():
             _end_unread()
         if isinstance(error, OSError) and error.errno in FULL:

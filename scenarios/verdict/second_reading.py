@@ -163,7 +163,9 @@ def difference(query: JoinQuery, second: Reading) -> str | None:
             return f"{sorted(columns)} where {predicate} was run"
         left, right = (_column(query, side) for side in predicate.fields)
         values = _tuples(left, right, [float(width) for width in (*second.widths, *widths)])
-        if not np.array_equal(evaluate(predicate, values[left], values[right]), holds(values)):
+        with np.errstate(over="ignore", invalid="ignore"):  # an infinite distance is outside
+            held = holds(values)
+        if not np.array_equal(evaluate(predicate, values[left], values[right]), held):
             return f"another condition where {predicate} was run"
     if widths != second.widths:  # as floats they were equal
         return f"widths {second.widths}, not {widths}"

@@ -426,6 +426,11 @@ class ColumnLayout:
     fields: dict[str, str]
     notes: list[str]
 
+    @property
+    def own_names(self) -> dict[str, str]:
+        """The column that is the source's own ``id``, to how the source spells that."""
+        return {name: column for column, name in self.names.items() if column.lower() == "id"}
+
 
 def lay_out(source: RawSource, columns: list[str]) -> ColumnLayout:
     """Name those of the *columns* that the prepared stream has, and find its join fields.
@@ -475,18 +480,19 @@ def _join_fields(source: RawSource, names: Mapping[str, str]) -> dict[str, str]:
                 f"{renamed if renamed != name else 'ts'!r} there, name that one"
             )
         by_name = {new: old for old, new in names.items()}
-        _require(source, name, list(by_name), "join field")
+        if name not in by_name:
+            _require(source, name, list(names), "join field")
         fields[name] = by_name[name]
     return fields
 
 
-def stream_columns(source: RawSource) -> list[str]:
-    """Return the names of the columns that the stream of *source* has of it, from its headers.
+def stream_layout(source: RawSource) -> ColumnLayout:
+    """Return which columns the stream of *source* has of it, from its headers.
 
     Raise :exc:`DataError` as `inspect_files` and `lay_out` do.
     """
     files = inspect_files(source.paths)
-    return list(lay_out(source, list(files[0].columns)).names.values())
+    return lay_out(source, list(files[0].columns))
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

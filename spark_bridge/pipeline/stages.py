@@ -220,6 +220,7 @@ def _summarise(
         time=typed.time if source.time is None else source.time,
         delays=None if source.arrival is None else arrival_delays(stream / SEGMENTS),
         codes={name: dictionary.digest for name, dictionary in coded.items()},
+        own_names=layout.own_names,
     )
     sources = [
         {"path": str(file.path), "size_bytes": file.size_bytes, "sha256": file.sha256}

@@ -44,6 +44,15 @@ def test_what_was_sent_before_a_member_left_is_received_before_the_loss_is_repor
         assert (driver.has(0), driver.has(1)) == (False, True)
 
 
+def test_a_wait_may_be_as_long_as_times_go() -> None:
+    one, driver = meshes(1)
+    with one, driver:
+        later = threading.Timer(0.1, one.send, (1, "in time"))
+        later.start()
+        assert driver.receive(2**63 / 1e9) == (0, "in time")
+        later.join()
+
+
 def test_a_silent_member_is_seen_and_one_that_works_is_not_silent() -> None:
     one, other, driver = meshes(2)
     with one, other, driver:

@@ -75,7 +75,7 @@ def write_prepared(folder: Path, fields: Mapping[str, np.ndarray], *, ts: np.nda
     columns = {"id": np.arange(rows), "ts": ts.astype(np.int64), **fields}
     pq.write_table(pa.table(columns), folder / "segments" / "part-00000.parquet")
     summary = {
-        "format": 1,
+        "format": 2,
         "name": folder.name,
         "rows": rows,
         "rejected": 0,

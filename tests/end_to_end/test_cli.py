@@ -130,6 +130,19 @@ def test_json_of_data_prepare_says_where_the_stream_is(
     assert len(pq.read_table(tmp_path / answer["path"])) == 1
 
 
+def test_a_field_called_id_is_the_source_s_own(
+    spark: object, joinsim: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "raw.csv").write_text("id,at\na,2024-01-01\nb,2024-01-02\n")
+    answer = joinsim("data", "prepare", "raw.csv", "--field", "id", "--json").json
+    assert answer["rows"] == 2
+    run = js.run(
+        f"SELECT raw.id1 FROM raw WHERE raw.id1 != raw.id2 WINDOW AS {WINDOW}",
+        {"raw": tmp_path / answer["path"].removesuffix("/segments")},
+    )
+    assert run.joined.to_pylist() == [{"raw.id1": "b"}]
+
+
 def test_the_demo_runs_on_ray_and_inline_with_equal_digests(
     taxi: Path, ray_running: None, joinsim: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

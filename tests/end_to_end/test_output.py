@@ -272,6 +272,24 @@ def test_a_drawing_that_grows_too_large_is_one_message(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_panic_of_a_library_is_one_message(
+    joinsim: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class PanicException(BaseException):
+        """What libraries in Rust raise."""
+
+    def panic() -> None:
+        raise PanicException("operator does not support primitive `Int256`")
+
+    monkeypatch.setattr("joinsim._listing.listing", panic)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    said = joinsim("list")
+    assert said.code == 3
+    first, second = said.err.splitlines()
+    assert first == "joinsim: PanicException: operator does not support primitive `Int256`"
+    assert second == f"The traceback is in {next(tmp_path.glob('joinsim-*.txt'))}"
+
+
 def test_a_fault_of_ours_is_one_message_even_where_its_traceback_cannot_be_saved(
     joinsim: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

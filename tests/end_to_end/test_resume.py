@@ -126,6 +126,21 @@ def test_an_interrupted_run_over_tables_goes_on_with_the_same_tables(interrupted
     assert not (interrupted / "saved").exists()
 
 
+def test_an_interrupted_run_of_a_synthetic_scenario_makes_its_streams_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joinsim: Command
+) -> None:
+    monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)
+    out = tmp_path / "run"
+    scenario = js.scenario("oij-w1", scale="smoke").with_settings({"feeding.batch_rows": 500})
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        replace(scenario, observer=Stopping()).run(out=out, save_every="1 ns")
+    assert stopped.value.__notes__ == [f"go on with: joinsim run --resume {out}"]
+    gone_on = joinsim("run", "--resume", "run", "--json")
+    whole = scenario.run()
+    assert isinstance(whole, js.Run)
+    assert gone_on.json["digest"] == whole.digest
+
+
 def changed(directory: Path) -> None:
     data = tables()
     data["S"]["x"][7] += 1

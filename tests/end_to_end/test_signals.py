@@ -54,6 +54,19 @@ joinsim.cli.command_line.main = hung_up
     assert json.loads(out)["scenarios"]
 
 
+def test_a_command_stopped_before_it_guards_itself_ends_as_any_other(tmp_path: Path) -> None:
+    before = """
+import os, signal, sys
+class Stop:
+    def find_spec(self, name, *_):
+        if name == "actors.whole_files":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Stop())
+"""
+    with command(["list"], tmp_path, before=before) as run:
+        assert_stops(run)
+
+
 def test_a_run_stopped_while_an_extension_is_imported_ends_as_any_other(tmp_path: Path) -> None:
     """What its functions in C call may raise what it likes: it is lost."""
     before = """

@@ -142,7 +142,11 @@ def test_a_calibration_takes_as_few_tuples_as_the_command_does() -> None:
         (lambda: js.run(QUERY, DATA, topology="bchj", sed=5), "bchj: sed: did you mean 'seed'? "),
         (
             lambda: js.run(QUERY, DATA, topology="chain_index", index="b_plus_tree"),
-            "parameters of chain_index: index: did you mean 'bind'? there is no such key",
+            "parameters of chain_index: index: there is no such key; did you mean 'sub_index'?",
+        ),
+        (
+            lambda: js.run(QUERY, DATA, topology="split_join", pess=5),
+            "split_join: pess: there is no such key; did you mean 'pes'?",
         ),
         (lambda: js.advise(QUERY, DATA, machine=5), "machine: did you mean 'machines'? no system"),
         (lambda: js.scenario("oij-w1").run(adress="x"), "adress: did you mean 'address'? there"),

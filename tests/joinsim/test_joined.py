@@ -35,8 +35,10 @@ def test_the_columns_asked_for_come_out_by_value() -> None:
 
 def test_a_star_is_every_column_of_every_stream() -> None:
     joined = run("*").joined
-    assert {"orders.source_id", "orders.total", "payments.amount"} <= set(joined.column_names)
+    own = ["orders.id", "orders.total", "orders.ts", "payments.order_id", "payments.amount"]
+    assert joined.column_names == [*own, "payments.ts", "payments.id"]
     assert sorted(joined["payments.amount"].to_pylist()) == [7, 9]
+    assert sorted(joined["orders.id"].to_pylist()) == ["a", "c"]
 
 
 def test_in_a_self_join_1_is_newer_and_2_earlier() -> None:
@@ -79,6 +81,15 @@ def test_an_id_beside_a_source_id_is_not_taken_for_it() -> None:
         js.run(select.format("A.id = B.id"), streams)
     with pytest.raises(js.QueryError, match=r"A.source_id = B.id: stream 'B' has columns"):
         js.run(select.format("A.source_id = B.id"), streams)
+
+
+def test_a_source_id_is_not_taken_for_an_id_that_is_not_there() -> None:
+    streams = {"A": {"source_id": [10, 20], "k": [1, 2]}, "B": {"k": [2, 10]}}
+    select = f"SELECT {{}} FROM A, B WHERE A.{{}} = B.k {WINDOW}"
+    joined = js.run(select.format("A.id, A.source_id", "k"), streams).joined
+    assert joined.to_pylist() == [{"A.id": 1, "A.source_id": 20}]
+    with pytest.raises(js.QueryError, match=r"A.id = B.k: stream 'A' has no column 'id'; there"):
+        js.run(select.format("A.k", "id"), streams)
 
 
 @pytest.mark.parametrize(

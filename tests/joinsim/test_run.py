@@ -88,6 +88,16 @@ def test_every_kind_of_table_gives_the_pairs_of_a_nested_loop(
     assert run.verdict.produced == len(expected) > 500
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_band_as_wide_as_floats_go_is_judged_without_a_warning() -> None:
+    query = "SELECT * FROM R, S WHERE ABS(R.x - S.x) <= 1.7e308 "
+    query += "WINDOW AS (SLIDE INTERVAL '1' ON '5')"
+    streams = {"R": {"x": [1.7e308, -1.7e308, 0.5]}, "S": {"x": [-1.7e308, 1.0]}}
+    run = js.run(query, streams, topology="nested_loop")
+    assert run.verdict.exact
+    assert run.pairs.num_rows == 5
+
+
 def test_rows_come_in_the_order_of_their_time_and_keep_their_place() -> None:
     texts = pa.array(["2026-03-01T10:00:02Z", "2026-03-01T10:00:01Z"])
     times = texts.cast(pa.timestamp("ms", "UTC"))

@@ -6,7 +6,7 @@ NumPy's arrays have their values whatever their byte order, and their times what
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -131,6 +131,16 @@ def test_a_relation_that_cannot_be_computed_is_refused_by_its_stream() -> None:
     relation = duckdb.sql("SELECT error('no such meter') AS x FROM range(3)")
     with pytest.raises(DataError, match=r"stream 'T': .*no such meter"):
         as_table(relation, "T")
+
+
+def test_a_reader_that_fails_is_refused_by_its_own_words_alone() -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        raise RuntimeError("the tunnel is closed")
+        yield
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("x", pa.int64())]), batches())
+    with pytest.raises(DataError, match=r"^stream 'T': [^\n]*the tunnel is closed$"):
+        as_table(reader, "T")
 
 
 def test_a_column_of_several_types_is_refused_by_its_name() -> None:

@@ -170,6 +170,15 @@ def test_an_entry_point_that_cannot_be_loaded_is_named(
         list(entries(monkeypatch, value))
 
 
+def test_an_entry_point_that_cannot_be_loaded_is_named_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    systems = entries(monkeypatch, "nowhere:Join")
+    for _ in range(2):
+        with pytest.raises(TopologyError, match="entry point mine"):
+            list(systems)
+
+
 def test_an_entry_point_that_ends_the_process_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

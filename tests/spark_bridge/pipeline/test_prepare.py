@@ -394,6 +394,7 @@ def test_source_columns_named_like_ours_make_way(spark: Any, tmp_path: Path) -> 
         "id": 0, "ts": 1, "source_ID": "y", "key": 2.5, "v": 20, "id.orig_h": 8,
     }  # fmt: skip
     assert "the source's own column ID is named source_ID" in stream.notes
+    assert stream.own_names == {"source_ID": "ID"}
     assert load_stream(stream.path.parent) == stream
     batch = Batch.from_arrow(tuples(stream), stream.schema)
     assert batch.fields["v"].tolist() == [20, 10]

@@ -17,7 +17,7 @@ import pytest
 import joinsim as js
 from joins.errors import DataError, OutputError
 from spark_bridge.pipeline.pipeline import prepare
-from spark_bridge.pipeline.source import RawSource
+from spark_bridge.pipeline.source import RawSource, lay_out
 from spark_bridge.query_runs import process_id
 from tests.spark_bridge.helpers import prepare_one, write_csv, write_parquet
 
@@ -252,6 +252,12 @@ def test_files_of_one_stream_must_agree(tmp_path: Path) -> None:
         prepare(RawSource(name="R", paths=[one, two]), tmp_path / "out")
     with pytest.raises(DataError, match="of one format"):
         prepare(RawSource(name="R", paths=[one, three]), tmp_path / "out")
+
+
+def test_a_join_field_that_is_not_there_is_answered_with_the_columns_of_the_file() -> None:
+    source = RawSource(name="R", paths=["x.csv"], fields=["ix"])
+    with pytest.raises(DataError, match=r"'ix' is not in x\.csv; .*its columns: id, x$"):
+        lay_out(source, ["id", "x"])
 
 
 def test_two_streams_of_one_name_are_refused(tmp_path: Path) -> None:
