@@ -22,9 +22,9 @@ from scenarios.calibration.live_runs import (
 )
 from scenarios.calibration.memory_speed import measure_memory
 from scenarios.calibration.structure_work import measure_all
-from scenarios.many_runs import Preparation
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import read_profile
+from scenarios.preparation import Preparation
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES, Named, registered_names
 

@@ -12,9 +12,9 @@ from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, Run
 from joinsim._scenario import Scenario
 from scenarios.config import RECORDED
-from scenarios.many_runs import Preparation
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import bound_query
+from scenarios.preparation import Preparation
 from scenarios.run_directory import read_interrupted
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import check_time

@@ -248,7 +248,8 @@ class Scenario:
         ConfigError
             No system can evaluate the query, or a setting means nothing to any of them.
         """
-        from scenarios.many_runs import Preparation, plan_all, run_all, systems_by_label
+        from scenarios.many_runs import plan_all, run_all, systems_by_label
+        from scenarios.preparation import Preparation
 
         self._check_query("compare systems on")
         systems = find_topologies(topologies)
@@ -290,7 +291,7 @@ class Scenario:
         ConfigError
             A range names what there is not, or a point cannot be run; before any point runs.
         """
-        from scenarios.many_runs import Preparation
+        from scenarios.preparation import Preparation
         from scenarios.study.point_runs import plan_points, run_points
         from scenarios.sweep import check_search, read_ranges, sweep_study
 
@@ -357,7 +358,7 @@ class Scenario:
             on so few machines.
         """
         from scenarios.advice import advise
-        from scenarios.many_runs import Preparation
+        from scenarios.preparation import Preparation
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study of many runs: advice is for one query")
@@ -493,7 +494,7 @@ class Scenario:
 
         *on_spark* is called before Spark starts, where there is something for it to do.
         """
-        from scenarios.many_runs import Preparation
+        from scenarios.preparation import Preparation
 
         with self.observer.preparing() as progress:
             try:
@@ -681,7 +682,7 @@ class Scenario:
         return Run(finished, replay, folder)
 
     def _run_study(self, study: Study, out: str | Path | None) -> StudyRun:
-        from scenarios.many_runs import Preparation
+        from scenarios.preparation import Preparation
         from scenarios.study.point_runs import plan_points, run_points
 
         with self.observer.preparing() as progress:

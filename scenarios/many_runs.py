@@ -19,7 +19,6 @@ from actors.hosting.inline import InlineHost
 from actors.hosting.processes import EACH
 from actors.whole_files import write_text
 from joins.errors import OutputError, suggest
-from joins.queries.query import JoinQuery
 from netsim.network import NetworkError
 from scenarios.config import RunConfig
 from scenarios.formatting import group_refusals
@@ -30,19 +29,12 @@ from scenarios.report.run_summary import write_run_json
 from scenarios.run import FinishedRun, InlineHosting, Judging, execute
 from scenarios.run_directory import POINTS, TRACE, WrittenResult, remove_matching
 from scenarios.scenario_files import ConfigError, change
-from scenarios.streams import dictionary_names, prepare_streams
-from scenarios.synthetic import TIME
 from scenarios.system_choice import parameter_names
-from scenarios.tables import prepare_tables
-from spark_bridge.prepared import PreparedStream
 from topologies import TOPOLOGIES, Named, Topology, TopologyError, find_topologies
 from topologies.topology import TopologyFaultError
 
 BULKY = (TRACE, "results.parquet", "probes-*.parquet", "replay/*")
 """What a run leaves beside its ``run.json``; a run of many can be repeated alone to see it."""
-
-_MADE_IN_MEMORY = 1 << 22
-"""Most tuples that the streams of several runs have in memory together: some 450 MB."""
 
 VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "spo_join": {
@@ -100,44 +92,6 @@ class RunResult:
         """Whether it promised nothing of its pairs, and they differ: nothing to pass or fail."""
         verdict = self.record.get("verdict")
         return bool(verdict and not verdict["exact"] and self.passed is None)
-
-
-class Preparation:
-    """Prepares the streams of several runs, each once; `make_plan` calls it.
-
-    Synthetic ones are made in memory, where Spark would take a second for each, while there is room
-    for them. *on_spark* is called before it starts.
-    """
-
-    def __init__(
-        self,
-        progress: Callable[[str, int, int], None] | None = None,
-        on_spark: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._progress = progress
-        self._on_spark = on_spark
-        self._known: dict[str, tuple[PreparedStream, ...]] = {}
-        self._made = 0  # tuples in memory
-
-    def __call__(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
-        """Return the streams of *config*, prepared if they are not yet."""
-        fields = [query.fields(stream) for stream in range(len(query.streams))]
-        asked = (query.streams, query.times, query.select, fields, dictionary_names(query))
-        key = repr((config.streams, asked))
-        if key not in self._known:
-            self._known[key] = self._prepare(config, query)
-        return self._known[key]
-
-    def _prepare(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
-        streams = config.streams
-        made = [one.synthetic for one in streams if one.synthetic and not one.where]
-        tuples = self._made + sum(one.rows for one in made)
-        if len(made) == len(query.streams) and tuples <= _MADE_IN_MEMORY:
-            self._made = tuples
-            return prepare_tables(
-                query, made, [TIME] * len(made), [stream.arrival for stream in streams]
-            )
-        return prepare_streams(config, query, progress=self._progress, on_spark=self._on_spark)
 
 
 @contextmanager

@@ -22,8 +22,8 @@ from actors.hosting.live.post import Served
 from actors.hosting.processes import label_processes
 from netsim.trace import COLUMNS
 from scenarios import scenario_files
-from scenarios.many_runs import Preparation
 from scenarios.plan import Plan, make_plan
+from scenarios.preparation import Preparation
 from scenarios.rehearsal import rehearse
 from scenarios.run import FinishedRun, execute, live_system
 from topologies import TOPOLOGIES, TopologyError

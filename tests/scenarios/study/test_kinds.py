@@ -13,7 +13,8 @@ import pytest
 from actors.hosting.inline import Clock
 from scenarios import machine, scenario_files
 from scenarios.config import RunConfig
-from scenarios.many_runs import Preparation, RunResult
+from scenarios.many_runs import RunResult
+from scenarios.preparation import Preparation
 from scenarios.report.result_tables import chart_table, claims_table
 from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.scenario_files import ConfigError

@@ -13,7 +13,7 @@ from joins.batch import Batch
 from joins.oracle.expected import expected
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.cost import load_profile
-from scenarios.many_runs import Preparation
+from scenarios.preparation import Preparation
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.point_runs import plan_points, run_points
