@@ -51,6 +51,7 @@ def main() -> None:
         from scenarios.wall_clock import process_began_s
 
         run(process_began_s())
+        return
     except KeyboardInterrupt:  # before `run` could report it
         print("joinsim: stopped", file=sys.stderr)
     except SystemExit as ended:
