@@ -63,7 +63,7 @@ class Rows:
         return self.take(slice(start, stop))
 
     def take(self, rows: RowSelection) -> Rows:
-        """Return some *rows*."""
+        """Return some *rows*: copies, or views where they are a slice."""
         return Rows(self.batch.take(rows), self.born_ns[rows], self.seq[rows])
 
     @classmethod

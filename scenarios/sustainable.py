@@ -28,10 +28,10 @@ from scenarios.run import FinishedRun
 from scenarios.run_directory import TRACE
 
 GROWTH = 0.01
-"""Nanoseconds by which a run may fall behind in one, and count as keeping up."""
+"""Nanoseconds by which a run may fall behind in each nanosecond, and still keep up."""
 PRECISION = 0.02
-"""A search ends when the lowest rate that is not sustained is at most so much above the highest
-that is."""
+"""A search ends when the lowest rate that is not sustained is above the highest that is by this
+share at the most."""
 
 _SAMPLES = 256
 """Arrivals of a quarter that are looked at."""
@@ -41,7 +41,7 @@ _RATE_MAX = 2**40
 
 
 def growth(pace: Pace, tuples: int, rate_tps: int) -> float:
-    """Return the nanoseconds by which a run fell further behind in each one, half of it over."""
+    """Return by how many nanoseconds a run fell behind in each nanosecond of its second half."""
     third, fourth = (
         np.linspace(first * tuples, (first + 0.25) * tuples, _SAMPLES) for first in (0.5, 0.75)
     )

@@ -19,7 +19,7 @@ from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES, Topology, TopologyError
 
 SMALL_WINDOW = 2_500
-"""Up to so many tuples a window is faster scanned than looked up in an index."""
+"""Tuples up to which it is faster to scan a window than to search an index of it."""
 
 
 def _any(query: JoinQuery) -> bool:

@@ -39,7 +39,9 @@ class Selected:
 
 
 def select(query: JoinQuery, columns: Sequence[Mapping[str, str]]) -> list[Selected]:
-    """Return what *query* selects of the *columns* of each of its streams, which have names.
+    """Return what *query* selects of its streams.
+
+    *columns* has, for each stream, its columns to the names that queries have for them.
 
     Raise :exc:`QueryError` for a column that no stream has, with the nearest that there is, for one
     that several have, and for an ``id`` that is joined by and is not there, or not alone.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -39,20 +39,19 @@ def making_vega_script() -> Iterator[None]:
 
     A thread would stop this one: the library that makes it holds Python's lock.
     """
-    if script_path().is_file():
+    with ExitStack() as until_the_end:
+        if not script_path().is_file():
+            with suppress(OSError):  # no process may begin: who needs the script makes it
+                process = subprocess.Popen(
+                    [sys.executable, "-m", __name__],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl-C is for this process, which then kills that one
+                )
+                until_the_end.enter_context(process)
+                until_the_end.callback(process.kill)
         yield
-        return
-    with subprocess.Popen(
-        [sys.executable, "-m", __name__],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is for this process, which then kills that one
-    ) as process:
-        try:
-            yield
-        finally:
-            process.kill()
 
 
 def script_path() -> Path:

@@ -286,7 +286,7 @@ class Claim(_Part):
         and the paper's at most this many times as far as the value. The numbers are those of the
         study's ``paper`` for the same variants; an x without one is not judged.
     cases
-        At how many x, at least, the bounds are kept; by default at all.
+        At how many x the bounds hold, at least; by default at all.
     mean
         The bounds are for the mean of the values, where the paper has an average.
     paper

@@ -164,8 +164,8 @@ def difference(query: JoinQuery, second: Reading) -> str | None:
         left, right = (_column(query, side) for side in predicate.fields)
         values = _tuples(left, right, [float(width) for width in (*second.widths, *widths)])
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite distance is outside
-            held = holds(values)
-        if not np.array_equal(evaluate(predicate, values[left], values[right]), held):
+            matched = holds(values)
+        if not np.array_equal(evaluate(predicate, values[left], values[right]), matched):
             return f"another condition where {predicate} was run"
     if widths != second.widths:  # as floats they were equal
         return f"widths {second.widths}, not {widths}"

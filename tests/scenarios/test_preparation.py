@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from joins.queries.parser import parse_query
-from scenarios import preparation, scenario_files
+from scenarios import preparation
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.preparation import Preparation
 from scenarios.streams import prepare_streams
 from scenarios.synthetic import SyntheticStream
 from scenarios.tables import TableStream
 
-QUERY = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '5' ON '10')"
 
-
-@pytest.fixture
-def base(tmp_path: Path) -> RunConfig:
-    values = {
-        "query": QUERY,
-        "streams": [{"files": ["s"]}],
-        "topology": "spo_join",
-        "parameters": {"po_join_pes": 3},
-    }
-    return scenario_files.build(values, where="test")
+def config_of(*streams: StreamConfig) -> RunConfig:
+    return RunConfig(query="each test has its own", streams=streams)
 
 
 def test_streams_are_prepared_again_for_a_query_over_other_event_times(
-    base: RunConfig, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     prepared: list[tuple[str, ...]] = []
     monkeypatch.setattr(
@@ -40,12 +30,12 @@ def test_streams_are_prepared_again_for_a_query_over_other_event_times(
     prepare = Preparation()
     for time in ("sent", "seen", "sent"):
         within = f"B.{time} BETWEEN A.{time} - INTERVAL '1 s' AND A.{time}"
-        prepare(base, parse_query(f"SELECT A.k FROM A, B WHERE A.k = B.k AND {within}"))
+        prepare(config_of(), parse_query(f"SELECT A.k FROM A, B WHERE A.k = B.k AND {within}"))
     assert prepared == [("sent", "sent"), ("seen", "seen")]
 
 
 def test_synthetic_streams_are_made_in_memory_as_spark_prepares_them(
-    spark: Any, prepared_once: None, base: RunConfig
+    spark: Any, prepared_once: None
 ) -> None:
     fields = {"x": "normal(3, 1)", "y": "uniform(1, 9)"}
     streams = tuple(
@@ -55,7 +45,7 @@ def test_synthetic_streams_are_made_in_memory_as_spark_prepares_them(
         )
         for name, seed in (("A", 1), ("B", 5))
     )
-    config = base.model_copy(update={"streams": streams})
+    config = config_of(*streams)
     query = parse_query(
         "SELECT A.x FROM A, B WHERE A.x < B.x AND A.y = B.y WINDOW AS (SLIDE INTERVAL '1' ON '9')"
     )
@@ -68,26 +58,26 @@ def test_synthetic_streams_are_made_in_memory_as_spark_prepares_them(
         assert one.table.select(names).equals(pq.read_table(by_spark.path).select(names))
 
 
-def synthetic(rows: int, **others: Any) -> StreamConfig:
-    made = SyntheticStream(rows=rows, fields={"x": "zipf(1, 9)"})
-    return StreamConfig(name="A", synthetic=made, **others)
+def synthetic(rows: int, *, seed: int = 1, **others: Any) -> StreamConfig:
+    made = SyntheticStream(rows=rows, seed=seed, fields={"x": "zipf(1, 9)"})
+    return StreamConfig(synthetic=made, **others)
 
 
 @pytest.mark.parametrize(
     ("other", "how"),
     [
-        (synthetic(5), "in memory"),
-        (synthetic(1 << 22), "by Spark"),
-        (synthetic(5, where="x > 2"), "by Spark"),
+        (synthetic(5, seed=9), "in memory"),
+        (synthetic(1 << 22, seed=9), "by Spark"),
+        (synthetic(5, seed=9, where="x > 2"), "by Spark"),
         (StreamConfig(files=("a.csv",)), "by Spark"),
     ],
 )
 def test_only_small_synthetic_streams_are_made_in_memory(
-    other: StreamConfig, how: str, base: RunConfig, monkeypatch: pytest.MonkeyPatch
+    other: StreamConfig, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preparation, "prepare_streams", lambda *_, **__: "by Spark")
     monkeypatch.setattr(preparation, "prepare_tables", lambda *_: "in memory")
-    config = base.model_copy(update={"streams": (synthetic(5), other)})
+    config = config_of(synthetic(5), other)
     query = parse_query(
         "SELECT A.x FROM A, B WHERE A.x < B.x WINDOW AS (SLIDE INTERVAL '1' ON '9')"
     )
@@ -95,7 +85,7 @@ def test_only_small_synthetic_streams_are_made_in_memory(
 
 
 def test_streams_made_in_memory_are_bounded_over_all_runs(
-    base: RunConfig, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(preparation, "prepare_streams", lambda *_, **__: "by Spark")
     monkeypatch.setattr(preparation, "prepare_tables", lambda *_: "in memory")
@@ -103,7 +93,6 @@ def test_streams_made_in_memory_are_bounded_over_all_runs(
     prepare = Preparation()
     third = (1 << 22) // 3
     prepared: list[Any] = [
-        prepare(base.model_copy(update={"streams": (synthetic(third + number),)}), query)
-        for number in (0, 1, 2, 0)
+        prepare(config_of(synthetic(third + number)), query) for number in (0, 1, 2, 0)
     ]
     assert prepared == ["in memory", "in memory", "by Spark", "in memory"]

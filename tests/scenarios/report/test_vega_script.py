@@ -55,3 +55,14 @@ def test_nothing_is_begun_where_it_is_stored(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sys, "executable", "/no/such/program")
     with making_vega_script():
         pass
+
+
+def test_where_no_process_may_begin_all_else_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "executable", "/no/such/program")
+    went_on = False
+    with making_vega_script():
+        went_on = True
+    assert went_on
