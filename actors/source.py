@@ -47,9 +47,9 @@ class Feeding:
 
     Unless it is set how many tuples a message has, they gather. At a rate a message leaves when its
     first tuple has waited for *linger_ns*, or when it is full; while a source is behind, because
-    its receiver has no room, all that has come into being meanwhile goes into the next. Without a
-    rate every tuple is there at once, and the receiver is always behind: each message has twice
-    as many tuples as the one before, until they are full.
+    its receiver has no room, all that has come into being when one leaves goes into the next.
+    Without a rate every tuple is there at once, and the receiver is always behind: each message has
+    twice as many tuples as the one before, until they are full.
 
     Attributes
     ----------

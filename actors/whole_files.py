@@ -112,7 +112,8 @@ def write_bytes(path: Path, content: bytes) -> None:
 def remove_unfinished(folder: Path) -> None:
     """Delete what killed writers left in *folder*; call it while none is writing."""
     for path in folder.glob(".*.[0-9]*"):
-        path.unlink(missing_ok=True)
+        if path.suffix[1:].isdigit():
+            path.unlink(missing_ok=True)
 
 
 def force_to_disk(path: Path) -> None:

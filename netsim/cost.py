@@ -441,6 +441,11 @@ def load_profile(name_or_path: str | Path = "default") -> CostProfile:
     return _load(*_versions(profile_path(name_or_path)))
 
 
+def profile_files(name_or_path: str | Path) -> list[Path]:
+    """Return the file of a profile, and those of the profiles that it has prices from."""
+    return [version.path for version in _versions(profile_path(name_or_path))]
+
+
 class _Version(NamedTuple):
     """A file as it was last changed."""
 
@@ -562,15 +567,23 @@ def _read_structures(
             if name == "call_ps":
                 costs = {step: replace(one, call_ps=cost) for step, one in costs.items()}
             elif isinstance(cost, str):
-                costs[name] = inherited[cost]
-            else:
-                like = inherited[cost["like"]].written(profile.unit_ps) if "like" in cost else {}
+                costs[name] = _known_cost(inherited, cost)
+            elif "like" in cost:
+                like = _known_cost(inherited, cost["like"]).written(profile.unit_ps)
                 written = {key: value for key, value in cost.items() if key != "like"}
                 costs[name] = StructureCost.read(like | written, profile.unit_ps)
+            else:
+                costs[name] = StructureCost.read(cost, profile.unit_ps)
         except (KeyError, TypeError, ValueError) as error:
             advice = "joinsim calibrate measures it anew"
             raise ValueError(f"{path}: structures.{name}: {error}; {advice}") from None
     return costs
+
+
+def _known_cost(known: Mapping[str, StructureCost], name: str) -> StructureCost:
+    if name not in known:
+        raise ValueError(f"there is no structure {name!r} in the profile that this one is like")
+    return known[name]
 
 
 def profile_path(name_or_path: str | Path) -> Path:

@@ -8,13 +8,13 @@ may last as long as it likes.
 |---|---|---|---|
 | ``loss`` | links | ``rate`` | so many frames are lost |
 | ``duplicate`` | links | ``rate`` | so many frames arrive twice |
-| ``reorder`` | links | ``rate``, ``delay_ns`` | so many come later, and are overtaken |
-| ``delay`` | links | ``delay_ns`` | every frame takes so much longer |
+| ``reorder`` | links | ``rate``, ``delay`` | so many come later, and are overtaken |
+| ``delay`` | links | ``delay`` | every frame takes so much longer |
 | ``partition`` | links | | no frame gets through |
 | ``bandwidth`` | links | ``factor`` | the bandwidth is multiplied by it |
 | ``pause`` | actors | | no service goes on; messages still arrive |
 | ``slow`` | actors | ``factor`` | service takes so many times as long, a million at the most |
-| ``skew`` | actors | ``offset_ns`` | the clock that an actor reads is ahead by so much |
+| ``skew`` | actors | ``offset`` | the clock that an actor reads is ahead by so much |
 | ``stall`` | sources | | no data comes: timers wait |
 | ``crash`` | actors | | the process is gone; at the end it starts again |
 """

@@ -197,6 +197,7 @@ class FaultyKernel(Kernel):
             connection.sending = Sending(connection.rtt_ns)
             connection.receiving = Receiving()
             connection.alarm_ns = None
+            connection.there.last_first_bit_ns = connection.back.last_first_bit_ns = 0
 
     def _outcome(self) -> Outcome:
         outcome = super()._outcome()
@@ -259,6 +260,7 @@ class FaultyKernel(Kernel):
             again = replace(frame, priority=frame.connection.priority)
             if frame.letter and self._is_bare(frame.letter):
                 again.letter = copy(frame.letter)
+                again.letter.left_ns = begins_ns
                 self._copies.add(again.letter)
             self._clock.at(begins_ns + way.draw_ns() + state.delay_ns, self._reach_port, again)
 

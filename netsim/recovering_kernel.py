@@ -63,8 +63,8 @@ STORAGE_BPS = 8_000_000_000
 _MOST_ROLLBACKS = 100
 """To one snapshot: after so many the next will not complete either."""
 
-_MARKER = "marker"
-_STORED, _RESTORED = TIMER + "snapshot", TIMER + "restore"
+_MARKER, _STORED, _RESTORED = "\0marker", "\0stored", "\0restored"
+"""Ports of the kernel's own: no actor has one of such a name."""
 
 
 class Results(Protocol):
@@ -505,7 +505,7 @@ class RecoveringKernel(Kernel):
         self._dropped += self._under_way()
         for node in self._nodes.values():
             for channel in node.channels.values():
-                channel.due = channel.served
+                channel.due, channel.last_first_bit_ns = channel.served, 0
         self._taking = None
         events = self._clock._events
         events[:] = [event for event in events if isinstance(event[4], _Control)]

@@ -64,10 +64,11 @@ class RecordingContext:
         """
         receivers = self._ports.get(port) or self.peers(port)
         try:
-            if isinstance(to, tuple):
-                receivers = tuple(receivers[one] for one in to)
-            elif to is not None:
-                receivers = (receivers[to],)
+            if to is not None:
+                places = to if isinstance(to, tuple) else (to,)
+                if min(places, default=0) < 0:
+                    raise IndexError
+                receivers = tuple(receivers[place] for place in places)
         except (IndexError, TypeError):
             raise IndexError(
                 f"port {port!r}: to = {to!r}; it has receivers 0 to {len(receivers) - 1}, "

@@ -204,6 +204,8 @@ class Mesh:
             while True:
                 self._arrived.put((peer, link.read()))
         except (OSError, EOFError):
+            pass
+        finally:  # no room for what it announced is as good as a loss
             self._lost.add(peer)
             self._arrived.put((peer, None))
 

@@ -195,8 +195,9 @@ class Replica(Actor):
             if len(tuples.data):
                 found += self._join_batch(tuples, context)
             if self._replica in tuples.ends:
+                before = self._watermarks.low
                 self._watermarks.advance(tuples.channel, tuples.watermark)
-                if self._watermarks.low == END:
+                if before < self._watermarks.low == END:
                     self._report_collector(context)
         send_answers(found, context)
 

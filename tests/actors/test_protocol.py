@@ -10,8 +10,10 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import ClassVar, Literal, get_origin, get_type_hints
 
 import numpy as np
+import pytest
 
 import actors
+from actors.hosting.inline import RecordingContext
 from actors.protocol import HEADER_BYTES, NO_SPAN, Payload
 from actors.results import Answers
 from actors.source import Fed
@@ -19,6 +21,7 @@ from actors.stream_source import Rows, SourceShare
 from joins.arrivals import Arrivals
 from joins.batch import Batch
 from joins.matches import Matches
+from tests.toys import Parcel
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +115,10 @@ def test_messages_without_tuples_have_bytes_and_tuples_their_arrival_numbers() -
         fingerprint=np.zeros(2, np.uint64),
     )
     assert Answers((found,), (nothing,), NO_SPAN).nbytes == HEADER_BYTES + 2 * 16 + 4 * 16
+
+
+@pytest.mark.parametrize("to", [-1, 2, (0, -1)])
+def test_a_receiver_that_is_not_there_is_refused(to: int | tuple[int, ...]) -> None:
+    context = RecordingContext("a", {"out": ("b", "c")}, 0)
+    with pytest.raises(IndexError, match=r"to = .*; it has receivers 0 to 1"):
+        context.send("out", Parcel(0, 8), to=to)

@@ -142,3 +142,10 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path, n
     assert len(list(tmp_path.iterdir())) == 2
     remove_unfinished(tmp_path)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_hidden_file_of_a_persons_own_is_left(tmp_path: Path) -> None:
+    own = tmp_path / ".notes.2024.txt"
+    own.touch()
+    remove_unfinished(tmp_path)
+    assert own.exists()

@@ -155,3 +155,11 @@ def test_a_price_of_calls_that_is_none_is_refused(tmp_path: Path) -> None:
     path.write_text(text.replace("\ncall_ps = 0", "\ncall_ps = -1"))
     with pytest.raises(ValueError, match="call_ps: call_ps is -1; it must be a whole number"):
         load_profile(path)
+
+
+def test_a_price_like_that_of_a_structure_there_is_not_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    for cost in ('"interval_join.shraed"', '{ like = "interval_join.shraed" }'):
+        path.write_text(f'[structures]\nlike = "default"\n"interval_join.join" = {cost}\n')
+        with pytest.raises(ValueError, match=r"there is no structure 'interval_join\.shraed' in"):
+            load_profile(path)

@@ -22,6 +22,7 @@ from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
 from netsim.faulty_kernel import Transport
 from netsim.kernel import Letter
 from netsim.network import full_mesh
+from netsim.recovering_kernel import Guarantee
 from tests.netsim.simulate import MESSAGE_NS, Simulated, TooLongError, link, simulate
 from tests.toys import Parcel, Recorder, Sender, Worker
 
@@ -522,3 +523,49 @@ def test_an_actor_that_crashed_as_it_failed_begins_anew_and_goes_on(
     assert run.emitted == [0, 2, 3, 4, 5]
     assert run.outcome.injected is not None
     assert not run.outcome.injected.failed
+
+
+class _NamedLikeTheKernels(Sender):
+    """A sender whose port and timer are called as what a kernel that recovers has of its own."""
+
+    def receive(self, message: Message, context: Context) -> None:
+        if self.sent < self.count:
+            context.send("marker", Parcel(self.sent, self.size))
+            self.sent += 1
+            context.set_timer(context.now + self.gap_ns, "snapshot")
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once", "none"])
+def test_ports_and_timers_may_have_any_name(path: Path, guarantee: Guarantee) -> None:
+    specs = {"a": spec(_NamedLikeTheKernels, count=60, gap_ns=300), "b": spec(Recorder)}
+    run = simulate(
+        specs, {"a": {"marker": ("b",)}, "b": {}}, path=path, faults=[], guarantee=guarantee
+    )
+    assert [number for _, number, *_ in run.emitted] == list(range(60))
+    assert run.outcome.recovered is not None
+    assert run.outcome.recovered.snapshots > 1 or guarantee == "none"
+
+
+def test_what_was_on_its_way_before_a_restart_holds_nothing_up(path: Path) -> None:
+    rows: list[Fault] = [
+        LinkFault(kind="delay", delay_ns=10 * MS, from_ns=5_000, to_ns=5_400),
+        ActorFault(kind="crash", actor="b", from_ns=6_000, to_ns=6_100),
+    ]
+    specs = {"a": spec(Sender, count=40, gap_ns=300), "b": spec(Recorder)}
+    for transport in ("reliable", "none"):
+        run = simulate(
+            specs, {"a": {"out": ("b",)}, "b": {}}, path=path, faults=rows,
+            guarantee="exactly_once", transport=transport,
+        )  # fmt: skip
+        assert sorted({number for _, number, *_ in run.emitted}) == list(range(40))
+        assert run.outcome.virtual_ns < MS
+
+
+def test_both_copies_of_a_message_left_when_it_did(path: Path) -> None:
+    run = lone(path, LinkFault(kind="duplicate", rate=1.0), count=5, transport="none")
+    left = defaultdict(list)
+    for row in run.trace.filter(pa.compute.field("sender") == "a").to_pylist():
+        if row["receiver"] == "b":
+            left[row["seq"]].append(row["left_ns"])
+    assert len(left) == 5
+    assert all(len(times) == 2 and len(set(times)) == 1 for times in left.values())
