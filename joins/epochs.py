@@ -25,8 +25,9 @@ class MergeThreshold:
     """When the mutable component is merged: the paper's δ.
 
     In the paper δ = W_s or δ = W_s / |PEs|. The quotient is seldom whole; the cuts then fall at
-    floor(j * length / parts), so that every slide is still cut exactly at its end. With any other
-    length a segment may extend over two slides: probes then see a part of it.
+    j * length / parts, rounded down by count and up by time, so that every slide is still cut
+    exactly at its end. With any other length a segment may extend over two slides: probes then see
+    a part of it.
 
     Attributes
     ----------

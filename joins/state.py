@@ -197,7 +197,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, dict):
-        if all(isinstance(key, str | int) for key in value):
+        is_saved = isinstance(value.get(_KIND, ""), str)  # or has no such key: a column may
+        if is_saved and all(isinstance(key, str | int) for key in value):
             return {key: plain(item) for key, item in value.items()}
         pairs = [[plain(key), plain(item)] for key, item in value.items()]
         return {_KIND: _MAPPING, _CONTENT: pairs}

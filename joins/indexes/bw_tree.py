@@ -497,7 +497,7 @@ def build(pages: Pages, keys: np.ndarray, positions: np.ndarray, counters: np.nd
             if part:
                 nodes[node - 1, HIGH_KEY] = nodes[node, ENTRIES]
                 nodes[node - 1, HIGH_POSITION] = nodes[node, ENTRIES + room]
-        if level and parts:
+        if level:
             nodes[first, ENTRIES] = nodes[first, ENTRIES + room] = LEAST
         counters[MOVES] += count
         pages.used[NODES, 0] += parts

@@ -41,8 +41,8 @@ def make_window_index(
     *conditions* are those that stored tuples are probed for, one per column; *options* are the
     structure's own.
     """
-    if index == "hash":
-        return HashIndex([condition.operator.is_equality for condition in conditions])
+    if index == "hash":  # it stores but the columns that are compared with =
+        return HashIndex([condition.operator.is_equality for condition in conditions], **options)
     structure: Any = WINDOW_INDEXES[index] if isinstance(index, str) else index
     made: Index = structure(len(conditions), **options)
     return made

@@ -279,6 +279,8 @@ def _match(
         last = np.where(too_old, first, last)
     if late:
         last = np.where(np.isin(probes.id[order], late[base]), first, last)
+    if common.kind == "f":
+        last = np.where(np.isnan(base_key[order]), first, last)
     if len(query.predicates) == (query.key is not None) and not enumerate_ids:
         yield _sums_of_rows(base, probes.id, order, around.id[stored_order], first, last)
         return

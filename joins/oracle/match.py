@@ -34,6 +34,8 @@ _WIDENING = 1e-9
 ends."""
 _PAIRS_PER_CANDIDATE = 16
 """Candidates are searched for when they are fewer than one in so many pairs of the window."""
+_CELLS_PER_PAIR = 16
+"""Cells of the matrix for each pair beyond which pairs are compared one by one."""
 
 _LEAST = int(np.iinfo(np.int64).min)
 
@@ -121,6 +123,10 @@ def match_ranges(
     near = _near(query, probing, probes, stored)
     pairs = int((last - first).sum())
     if near is None or _PAIRS_PER_CANDIDATE * int((near[2] - near[1]).sum()) > pairs:
+        near = None
+    if near is None and _cells(first, last) > _CELLS_PER_PAIR * pairs:
+        near = np.arange(len(stored)), first, last  # neighbours see tuples that are far apart
+    if near is None:
         parts = _compare_all(seen, mix(stored.id), check, enumerate_ids=enumerate_ids)
     else:
         parts = _compare_near(near, seen, mix(stored.id), check)
@@ -151,8 +157,12 @@ def _compare_all(
     first, last = seen
     width = max(1, int((last - first).max(initial=1)))
     step = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // width))
-    for begin in range(0, len(first), step):
-        rows = np.arange(begin, min(begin + step, len(first)))
+    end = 0
+    while end < len(first):
+        begin, end = end, min(end + step, len(first))
+        while end - begin > 1 and _cells(first[begin:end], last[begin:end]) > _CELLS_AT_ONCE:
+            end = (begin + end) // 2
+        rows = np.arange(begin, end)
         left, right = int(first[rows].min()), int(last[rows].max())
         matched = np.zeros((len(rows), right - left), np.bool_)
         mark_ranges(matched, first[rows] - left, last[rows] - left)
@@ -161,6 +171,15 @@ def _compare_all(
         _sum(matched, hashes[left:right], count, fingerprint)
         listed = left + np.nonzero(matched)[1] if enumerate_ids else rows[:0]
         yield rows, count, fingerprint, listed
+
+
+def _cells(first: np.ndarray, last: np.ndarray) -> int:
+    """Return how many cells the matrices of rows have, with all columns that one of them has."""
+    if not len(first):
+        return 0
+    starts = np.arange(0, len(first), _ROWS_AT_ONCE)
+    columns = np.maximum.reduceat(last, starts) - np.minimum.reduceat(first, starts)
+    return int((columns * np.diff(np.append(starts, len(first)))).sum())
 
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -280,11 +299,13 @@ def _compare_near(
     hashes: np.ndarray,
     check: _Check,
 ) -> Iterator[_Part]:
-    """Compare every probe with those stored tuples it sees whose values are near its own."""
+    """Compare every probe with those stored tuples it sees that are in its range of an order."""
     order, begin, end = near
     first, last = seen
-    total = int((end - begin).sum())
-    for rows in np.array_split(np.arange(len(first)), 1 + total // _CANDIDATES_AT_ONCE):
+    candidates = np.cumsum(end - begin)
+    full = np.arange(_CANDIDATES_AT_ONCE, candidates[-1], _CANDIDATES_AT_ONCE)
+    cuts = np.unique(candidates.searchsorted(full, "right"))
+    for rows in np.split(np.arange(len(first)), cuts[cuts > 0]):
         sizes = (end - begin)[rows]
         place = np.repeat(np.arange(len(rows)), sizes)
         offset = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -263,6 +263,7 @@ def _predicate(streams: tuple[str, ...], left: Any, operator: Operator, right: A
 
 def _field(streams: tuple[str, ...], parts: tuple[str, ...]) -> Field:
     text = ".".join(parts)
+    parts = tuple(part.strip('"') for part in parts)
     if len(parts) == 1 and len(streams) > 1:
         raise QueryError(f"{text}: name its stream, as in {streams[0]}.{text}")
     if len(parts) == 2 and parts[0] not in streams:
@@ -270,7 +271,7 @@ def _field(streams: tuple[str, ...], parts: tuple[str, ...]) -> Field:
             f"{text}: there is no stream {parts[0]!r} in FROM, only {', '.join(streams)}"
         )
     stream = streams.index(parts[0]) if len(parts) == 2 else 0
-    name = parts[-1].strip('"')
+    name = parts[-1]
     if len(streams) > 1:
         return Field(stream=stream, name=prepared_name(name), role=0, text=text)
     if name[-1] not in "12" or len(name) == 1:

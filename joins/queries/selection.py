@@ -91,7 +91,7 @@ def _one(query: JoinQuery, columns: Sequence[Mapping[str, str]], item: str) -> S
     name, dot, spelt = item.partition(".")  # a column's name in quotes may have dots, too
     if not dot or re.fullmatch('"[^"]+"', item):
         name, dot, spelt = "", "", item
-    spelt = spelt.strip('"')
+    name, spelt = name.strip('"'), spelt.strip('"')
     if dot and name not in query.streams:
         raise QueryError(
             f"SELECT {item}: there is no stream {name!r} in FROM, only {', '.join(query.streams)}"

@@ -2,8 +2,8 @@
 
 The steps are written once (`joins.window_join.shared_batch`, and beside each index), for workers
 that each have a task and a stage. Real threads run them side by side, each its own worker's.
-Simulated cores take turns in one thread: always the core whose clock is least behind takes its next
-step.
+Simulated cores take turns in one thread: always the core whose clock shows the earliest time takes
+its next step.
 
 The two differ in time alone. A real thread waits and works in real time, so the steps about time do
 nothing for it. A simulated core has a clock, in picoseconds from the batch's beginning, moved by

@@ -233,3 +233,10 @@ def test_bytes_count_each_array_once_and_views_as_what_they_are_views_of() -> No
     owner._queue.append((0, index.keys[:10]))
     owner.name = np.zeros(9)
     assert owner.nbytes == 800 + 72
+
+
+def test_a_mapping_may_have_any_key() -> None:
+    saved = plain({"$kind": np.arange(3), "other": 1})
+    revived = revive(saved)
+    assert revived["$kind"].tolist() == [0, 1, 2]
+    assert revived["other"] == 1

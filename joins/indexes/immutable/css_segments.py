@@ -24,7 +24,7 @@ from joins.bit_array import (
     read_matches,
     words_for,
 )
-from joins.hashing import splitmix64
+from joins.hashing import INCREMENT, splitmix64
 from joins.indexes.immutable.css_tree import TreeSearchedSegment
 from joins.indexes.immutable.segment import PlaceRanges, satisfying, stretch_of
 from joins.indexes.index import window_in
@@ -37,7 +37,6 @@ _STRETCHES = 4
 _ROW_WORDS_MAX = 1 << 16  # Words of bit arrays filled at a time, per predicate: half a megabyte.
 
 _EMPTY = -1
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: neighbouring ids go far apart.
 
 
 class _CssSegment(TreeSearchedSegment):
@@ -165,7 +164,7 @@ def _table_bits(entries: int) -> int:
 
 @kernel
 def _first_slot(entry: int, bits: int) -> int:
-    mixed = (np.uint64(entry) * _GOLDEN) >> np.uint64(WORD_BITS - bits)
+    mixed = (np.uint64(entry) * INCREMENT) >> np.uint64(WORD_BITS - bits)
     return int(np.int64(mixed))
 
 

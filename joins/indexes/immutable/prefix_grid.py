@@ -18,7 +18,7 @@ table has the ranks; the strips around them are scanned. So counting costs O(B) 
 and listing O(B + log n) and the copying of what is listed. A negated range is two ranges, before
 and after it.
 
-Cost. With B about the square root of n/4 and never less than 64, the table has at most 8n cells of
+Cost. With B about the square root of n/4 and never less than 64, the table has about 8n cells of
 12 bytes, a strip is scanned in a fraction of a microsecond for a million tuples, and building takes
 a pass for the table and one for each of the log4(n/B) levels of runs.
 

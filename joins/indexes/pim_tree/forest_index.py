@@ -293,8 +293,8 @@ def merge_runs(
 ) -> None:
     """Write what run *source* and mutable *tree* have from position *horizon* on to run *target*.
 
-    Neither source changes. A *source* of `NONE` holds nothing. Where keys tie, the older come
-    first.
+    Neither source changes. A *source* of `NONE` holds nothing. Where keys tie, those of the
+    run come first.
     """
     keys, positions, pool = forest.run_keys, forest.run_positions, forest.pool
     entries = forest.run_length[source] if source != NONE else 0

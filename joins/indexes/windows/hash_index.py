@@ -70,7 +70,7 @@ class HashIndex(WindowIndex):
         """Insert tuples; raise what `WindowTuples.append` raises.
 
         The table is built anew when the columns move; that is as rare as they make it, and each
-        time the table has as many buckets as there is room for tuples.
+        time the table has as many buckets as there is room for tuples, or up to twice as many.
         """
         tuples = self._tuples
         place = tuples.begin, len(tuples.positions)

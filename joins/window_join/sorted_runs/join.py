@@ -95,7 +95,7 @@ class SortedRunsJoin(WindowJoin):
     state = ("_stacks",)
 
     def __init__(self, *, self_join: bool = False, ratio: int = RATIO) -> None:
-        check_least(1, ratio=ratio)
+        check_least(2, ratio=ratio)
         self._ratio = ratio
         self._stacks = make_stacks(1 if self_join else 2, 0, narrow=True)
         self._make_scratch(0)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.batch import Batch
+from joins.matches import Matches
 from joins.oracle import match
-from joins.oracle.match import evaluate, match_ranges
+from joins.oracle.match import evaluate, mark_ranges, match_ranges
 from joins.queries.parser import parse_query
 
 _MOST = float(np.finfo(np.float64).max)
@@ -57,3 +58,37 @@ def test_near_values_are_all_that_can_match(
     assert matches.count.tolist() == (everything & seen).sum(axis=1).tolist()
     assert matches.match_id is not None
     assert matches.match_id.tolist() == np.nonzero(everything & seen)[1].tolist()
+
+
+def test_neighbours_that_see_tuples_far_apart_are_compared_in_bounded_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sorted by key, as in an interval join: each probe sees a few of very many tuples."""
+    query = parse_query(
+        "SELECT R.x FROM R, S WHERE R.x != S.x WINDOW AS (SLIDE INTERVAL '1' ON '9')"
+    )
+    rng = np.random.default_rng(3)
+    probes, stored = (_batch(rng.integers(0, 3, rows)) for rows in (300, 60_000))
+    first = np.arange(300) * 200
+    last = first + rng.integers(0, 7, 300)
+    cells: list[int] = []
+
+    def count(marked: np.ndarray, *ranges: np.ndarray) -> None:
+        cells.append(marked.size)
+        mark_ranges(marked, *ranges)
+
+    monkeypatch.setattr(match, "mark_ranges", count)
+    found: dict[str, list[Matches]] = {}
+    for path, per_pair in (("matrix", 1 << 60), ("pair by pair", 16)):
+        monkeypatch.setattr(match, "_CELLS_PER_PAIR", per_pair)
+        monkeypatch.setattr(match, "_CELLS_AT_ONCE", 100_000)
+        parts = match_ranges(query, 0, probes, stored, first, last, enumerate_ids=True)
+        found[path] = list(parts)
+    assert max(cells) <= 100_000
+    for column in ("probe_id", "count", "fingerprint", "match_id"):
+        one, other = (
+            np.concatenate([getattr(part, column) for part in found[path]]).tolist()
+            for path in ("matrix", "pair by pair")
+        )
+        assert one == other
+        assert len(one) > 200

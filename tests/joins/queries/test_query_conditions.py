@@ -7,6 +7,7 @@ import pytest
 from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
+from joins.queries.selection import select
 from tests.joins.queries.query_texts import Q1, Q3, squeezed, window
 
 
@@ -101,3 +102,16 @@ def test_each_stream_may_have_a_window_of_its_own() -> None:
     assert (second.length, third.slide) == (5, 2)
     with pytest.raises(QueryError, match=r"WINDOW is over C, A, C; .* each of A, B, C"):
         parse_query(f"{THREE} WINDOW {windows.replace('B AS', 'C AS')}")
+
+
+def test_a_stream_may_be_named_in_quotes() -> None:
+    plain, quoted = (
+        parse_query(
+            f"SELECT {stream}.x FROM R, S WHERE {stream}.x = S.x "
+            "WINDOW AS (SLIDE INTERVAL '1' ON '9')"
+        )
+        for stream in ("R", '"R"')
+    )
+    assert quoted.predicates == plain.predicates
+    columns = [{"x": "x"}, {"x": "x"}]
+    assert [one.column for one in select(quoted, columns)] == ["x"]
