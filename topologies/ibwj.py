@@ -50,7 +50,7 @@ def _unit_ps(job: Job, index: str, cores: int) -> tuple[int, ...]:
     windows = job.query.windows
     tuples = max(
         window.length if window.kind == "count" else file.tuples
-        for window, file in zip(windows * 2, job.files, strict=False)
+        for window, file in zip(windows, job.files, strict=True)
     )
     profile = job.profile.on_cores(cores, same=True)
     return profile.units_of(f"ibwj_shared_{index}.join", tuples)

@@ -313,7 +313,11 @@ def replanning_of(job: Job, plan: JoinPlan, parameters: SemijoinParameters) -> R
         )
     measuring = _measuring(job, job.network(job.query.streams), parameters)
     return Replanning(
-        book=GreedyPlans(measuring=measuring, budgeted=parameters.byte_budget is not None),
+        book=GreedyPlans(
+            measuring=measuring,
+            budgeted=parameters.byte_budget is not None,
+            algorithms=parameters.algorithms,
+        ),
         plan=plan.one_line,
         intervals=parameters.replan_every,
     )

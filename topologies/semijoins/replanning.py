@@ -19,6 +19,7 @@ from actors.semijoins.adaptive_site import (
 from actors.semijoins.one_way import OneWayStep
 from actors.semijoins.site_source import NewTuples, SiteSource
 from actors.source import NS_PER_S
+from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from joins.semijoins.operand_windows import Horizon
 from joins.semijoins.value_sample import TupleSample
 from topologies.semijoins.costing import Costing, PlanEstimate, estimate_plan
@@ -46,10 +47,13 @@ class GreedyPlans:
     budgeted
         Whether links have a byte budget: a plan then gives way to none that ships more on one link
         than it does itself on its busiest.
+    algorithms
+        Those that a plan may have.
     """
 
     measuring: Measuring
     budgeted: bool = False
+    algorithms: tuple[OneWayJoin, ...] = PAPER_ALGORITHMS
 
     def steps(self, plan: str) -> Sequence[OneWayStep]:
         """Return the one-way joins of a plan, numbered from 0."""
@@ -75,7 +79,7 @@ class GreedyPlans:
         if any(len(one.sample) < _LEAST_ROWS or not one.tuples for one in observed):
             return None
         statistics = self._statistics(observed)
-        greedy = greedy_plan(Costing(statistics))
+        greedy = greedy_plan(Costing(statistics, self.algorithms))
         return estimate_plan(statistics, self._parse(plan)), estimate_plan(statistics, greedy)
 
     def _parse(self, plan: str) -> JoinPlan:

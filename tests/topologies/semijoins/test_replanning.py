@@ -17,6 +17,7 @@ from actors.hosting.inline import InlineHost
 from actors.protocol import HEADER_BYTES
 from actors.semijoins.adaptive_site import LEAD, Observed
 from joins.queries.parser import parse_query
+from joins.semijoins.one_way_join import OneWayJoin
 from joinsim.checks import RestoringHost
 from scenarios.run import FinishedRun
 from scenarios.worlds.drawing import draw_multiway_query
@@ -25,7 +26,11 @@ from tests.drawn import drawn
 from tests.topologies.test_semijoin import TOPOLOGY, job, plans
 from topologies import semijoin
 from topologies.semijoin import SemijoinParameters, plan_of, replanning_of, with_tuple_bytes
+from topologies.semijoins import replanning
+from topologies.semijoins.costing import Costing
+from topologies.semijoins.plans import LinearPlan
 from topologies.semijoins.replanning import Epoch, GreedyPlans, predict_epochs
+from topologies.semijoins.searches import greedy_plan
 from topologies.topology import TopologyError
 
 TWO_WAY = "SELECT * FROM A, B WHERE A.y = B.y WINDOW AS (SLIDE INTERVAL '1' ON '40')"
@@ -153,3 +158,18 @@ def test_without_punctuations_plans_may_not_change() -> None:
     sketch = TOPOLOGY.sketch(parse_query(TWO_WAY))
     with pytest.raises(TopologyError, match=r"replan_every = 5: .*must be punctuated, not delayed"):
         TOPOLOGY.build(sketch, SemijoinParameters(execution="delayed", replan_every=5))
+
+
+@pytest.mark.parametrize("bloom", [False, True])
+def test_later_plans_may_have_the_algorithms_that_the_first_may(
+    bloom: bool, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: set[bool] = set()
+
+    def greedy(costing: Costing) -> LinearPlan:
+        searched.add(OneWayJoin.BLOOM_S in costing.algorithms)
+        return greedy_plan(costing)
+
+    monkeypatch.setattr(replanning, "greedy_plan", greedy)
+    assert drift(replan_every=10, bloom=bloom).run(directory).verdict.exact
+    assert searched == {bloom}
