@@ -275,13 +275,13 @@ class Interrupted:
     replay: str
 
     def load_streams(self, prepare: Prepare) -> tuple[PreparedStream, ...]:
-        """Return the prepared streams; *prepare* makes synthetic ones that were in memory.
+        """Return the prepared streams; *prepare* prepares those that were in memory again.
 
-        Raise :exc:`ConfigError` where one was a table in memory.
+        Raise :exc:`ConfigError` where one was a table that the caller passed.
         """
         if None in self.folders:
             config = RunConfig.model_validate(self.configuration)
-            if all(stream.synthetic for stream in config.streams):
+            if not any(stream.table for stream in config.streams):
                 return prepare(config, bound_query(config.query, config.bind))
             raise ConfigError(
                 f"{self.directory}: its streams were tables in memory: pass them again, as in "

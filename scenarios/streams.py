@@ -82,38 +82,50 @@ def prepare_streams(
     Raise :exc:`ConfigError` when streams and data do not go together, and what the pipeline
     raises.
     """
+    found = find_sources(config, query)
+    made: list[PreparedStream] = []
+    if raw := [one for one in found if isinstance(one, RawSource)]:
+        # Only here: a run over prepared streams needs nothing of the pipeline.
+        from spark_bridge.pipeline.pipeline import prepare
+
+        out = prepared_folder() / _folder(config.name, raw)
+        made = prepare(raw, out, progress=progress, on_spark=on_spark)
+    next_made = iter(made)
+    streams = tuple(one if isinstance(one, PreparedStream) else next(next_made) for one in found)
+    if mistake := codes_mistake(query, streams):
+        raise ConfigError(mistake)
+    return streams
+
+
+def find_sources(config: RunConfig, query: JoinQuery) -> list[RawSource | PreparedStream]:
+    """Return what each stream of *query* is to be prepared from, or the stream if it is already.
+
+    Raise :exc:`ConfigError` when streams and data do not go together, and :exc:`DataError` for a
+    file or a column that is wrong.
+    """
     if len(config.streams) != len(query.streams):
         raise ConfigError(
             f"the query has {len(query.streams)} stream(s), {', '.join(query.streams)}, but data "
             f"is given for {len(config.streams)}"
         )
-    prepared: dict[str, PreparedStream] = {}
-    raw: list[RawSource] = []
+    found: list[RawSource | PreparedStream] = []
     names = []
-    for index, (name, stream) in enumerate(zip(query.streams, config.streams, strict=True)):
+    for place, stream in enumerate(config.streams):
         path = raw_file(stream)
         if (path / SUMMARY).is_file():
-            prepared[name] = load_stream(path)
-            check_time(query, index, prepared[name])
-            names.append(prepared[name].names)
+            prepared = load_stream(path)
+            check_time(query, place, prepared)
+            found.append(prepared)
+            names.append(prepared.names)
         else:
-            raw.append(_raw_source(query, index, stream, path))
-            layout = stream_layout(raw[-1])
+            source = _raw_source(query, place, stream, path)
+            layout = stream_layout(source)
+            found.append(source)
             names.append(names_of(["id", "ts", *layout.names.values()], layout.own_names))
-    if raw:
-        selected = select(query, names)
-        raw = [_narrowed(source, query, selected) for source in raw]
-        # Only here: a run over prepared streams needs nothing of the pipeline.
-        from spark_bridge.pipeline.pipeline import prepare
-
-        out = prepared_folder() / _folder(config.name, raw)
-        prepared |= {
-            stream.name: stream
-            for stream in prepare(raw, out, progress=progress, on_spark=on_spark)
-        }
-    streams = tuple(prepared[name] for name in query.streams)
-    check_codes(query, streams)
-    return streams
+    if all(isinstance(one, PreparedStream) for one in found):
+        return found
+    selected = select(query, names)
+    return [_narrowed(one, query, selected) if isinstance(one, RawSource) else one for one in found]
 
 
 def _raw_source(query: JoinQuery, place: int, stream: StreamConfig, path: Path) -> RawSource:
@@ -222,8 +234,8 @@ def dictionary_names(query: JoinQuery) -> tuple[dict[str, str], ...]:
     return names
 
 
-def check_codes(query: JoinQuery, streams: Sequence[PreparedStream]) -> None:
-    """Raise :exc:`ConfigError` naming a comparison that the codes of *streams* cannot answer."""
+def codes_mistake(query: JoinQuery, streams: Sequence[PreparedStream]) -> str | None:
+    """Return which comparison the codes of *streams* cannot answer, and why; None without one."""
     for predicate in query.predicates:
         left, right = (
             streams[side.stream].codes.get(side.name) for side in (predicate.left, predicate.right)
@@ -234,15 +246,16 @@ def check_codes(query: JoinQuery, streams: Sequence[PreparedStream]) -> None:
         if left is None:
             text, other = other, text
         if not _can_compare_text(predicate):
-            raise ConfigError(f"{predicate}: {text.text} is text, which = and != alone can compare")
+            return f"{predicate}: {text.text} is text, which = and != alone can compare"
         if None in (left, right):
-            raise ConfigError(f"{predicate}: {text.text} is text, and {other.text} is a number")
+            return f"{predicate}: {text.text} is text, and {other.text} is a number"
         if left != right:
-            raise ConfigError(
+            return (
                 f"{predicate}: both are text, but were prepared apart, each with a dictionary of "
                 "its own, so that their codes cannot be compared. Give the raw files of all "
                 "streams: they are then prepared together"
             )
+    return None
 
 
 def _can_compare_text(predicate: Predicate) -> bool:

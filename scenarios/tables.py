@@ -38,10 +38,11 @@ from spark_bridge.pipeline.source import (
     free_name,
     is_shown,
     near_files,
+    open_parquet,
     refuse_table_format,
 )
 from spark_bridge.pipeline.values import NS_PER_UNIT
-from spark_bridge.prepared import PreparedStream, rounding_notes
+from spark_bridge.prepared import PreparedStream, order_notes, rounding_notes
 
 ROW = "row"
 """Column of a prepared table: the place of each tuple in the table that was passed; a join field of
@@ -198,7 +199,8 @@ def _read_file(given: Path, name: str) -> pa.Table:
     if path.is_dir():
         return _read_folder(path, name)
     _refuse_csv(path, name)
-    return pq.read_table(path)
+    with open_parquet(path) as file:
+        return file.read()
 
 
 def _read_folder(folder: Path, name: str) -> pa.Table:
@@ -226,7 +228,7 @@ def _read_folder(folder: Path, name: str) -> pa.Table:
         partition_base_dir=str(folder),
         partitioning=ds.HivePartitioning.discover(infer_dictionary=True),
     )
-    format_ = ds.ParquetFileFormat()
+    format_ = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us")
     return (
         ds.FileSystemDatasetFactory(LocalFileSystem(), files, format_, options).finish().to_table()
     )
@@ -479,7 +481,7 @@ class _Unordered:
         self._reject(rejected, reasons, self.time or TIME, invalid)
         columns: dict[str, np.ndarray] = {}
         for name in self.fields:
-            if name == TIME and self.time != TIME:
+            if name == TIME:  # what is wrong with it is of the event time
                 values, invalid = ts, {}
             elif name in dictionaries:
                 values, invalid = dictionaries[name].encode(self.texts(name))
@@ -520,7 +522,7 @@ class _Unordered:
             ),
             first_ts=int(ts[order[0]]),
             last_ts=int(ts[order[-1]]),
-            notes=self._notes(rejected, reasons),
+            notes=(*self._notes(rejected, reasons), *self._order_notes(ts, order)),
             fingerprint="",
             time=self.time,
             delays=delays,
@@ -614,12 +616,12 @@ class _Unordered:
 
     def _notes(self, rejected: np.ndarray, reasons: Mapping[str, int]) -> tuple[str, ...]:
         notes = []
-        if self.time is None:
+        if not self.named:
             notes.append(
                 "no column of event times: the order of the rows is taken; time= names one"
+                if self.time is None
+                else f"event time is the column {self.time}, because none was named"
             )
-        elif not self.named:
-            notes.append(f"event time is the column {self.time}, because none was named")
         for column in self.table.schema:
             if column.name in self.fields:
                 notes += rounding_notes(column.name, str(column.type))
@@ -628,6 +630,10 @@ class _Unordered:
             why = ", ".join(f"{reason} ({rows:,})" for reason, rows in reasons.items())
             notes.append(f"{int(rejected.sum()):,} rows rejected, the first is row {first}: {why}")
         return tuple(notes)
+
+    def _order_notes(self, ts: np.ndarray, order: np.ndarray) -> list[str]:
+        in_order = self.arrival is not None or bool((np.diff(order) > 0).all())
+        return order_notes(int((np.diff(ts[order]) == 0).sum()), in_order=in_order)
 
 
 @dataclass(frozen=True)

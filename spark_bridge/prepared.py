@@ -82,6 +82,16 @@ def rounding_notes(field: str, kind: str) -> list[str]:
     return []
 
 
+def order_notes(repeated: int, *, in_order: bool) -> list[str]:
+    """Return notes on rows that were sorted, and on how many have the time of the one before."""
+    notes = []
+    if not in_order:
+        notes.append("input was not in time order: sorted; arrival = rows feeds it as it is")
+    if repeated:
+        notes.append(f"{repeated:,} timestamps repeated: kept, ordered by source row")
+    return notes
+
+
 @dataclass(frozen=True, kw_only=True)
 class PreparedStream:
     """One prepared stream.

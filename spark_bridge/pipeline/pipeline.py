@@ -28,7 +28,7 @@ QUICK_BYTES = 64 << 20  # below this the JVM lives too briefly for its better co
 PREPARE_STAGES = ("look", "start", "read", "judge", "write", "check", "done")
 """The stages that `prepare` reports of each stream, in this order; in ``start``, Spark starts."""
 
-_READING = 4
+_READING = 5
 """Version of how values are read; a stream that was read in another way is prepared anew."""
 
 DICTIONARIES = "+codes"  # not a valid name of a stream

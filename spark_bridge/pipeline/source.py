@@ -319,9 +319,14 @@ def _describe(
     return "csv", {column: pa.string() for column in _header(path)}, None
 
 
+def open_parquet(path: Path) -> pq.ParquetFile:
+    """Return a Parquet file; times of 96 bits, of any year, are read to the microsecond."""
+    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+
+
 def _footer(path: Path) -> tuple[dict[str, pa.DataType], int]:
     try:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             schema, rows = file.schema_arrow, file.metadata.num_rows
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]

@@ -67,6 +67,7 @@ from spark_bridge.prepared import (
     arrival_delays,
     check_segments,
     codes_file,
+    order_notes,
     publish,
     save_summary,
 )
@@ -202,7 +203,7 @@ def _summarise(
     span = check_segments(stream / SEGMENTS)
     assert span.rows == length, f"{span.rows} rows in the segments, {length} counted"
     notes = [*layout.notes, *rows.notes, *_code_notes(source.name, coded)]
-    notes += _order_notes(span.repeated, in_order=in_order or source.arrival is not None)
+    notes += order_notes(span.repeated, in_order=in_order or source.arrival is not None)
     notes += [note.format(lost) for note, lost in counts.lost.items() if lost]
     if length < counts.valid:
         notes.append(f"the first {length:,} of {counts.valid:,} valid rows, by event time")
@@ -395,16 +396,6 @@ def _code_notes(stream: str, coded: Mapping[str, Dictionary]) -> list[str]:
             f"join field {name}: {dictionary.size:,} texts as their codes in {codes_file(name)}, "
             f"{shared}"
         )
-    return notes
-
-
-_SORTED = "input was not in time order: sorted; arrival = rows feeds it as it is"
-
-
-def _order_notes(repeated: int, *, in_order: bool) -> list[str]:
-    notes = [] if in_order else [_SORTED]
-    if repeated:
-        notes.append(f"{repeated:,} timestamps repeated: kept, ordered by source row")
     return notes
 
 

@@ -200,7 +200,7 @@ def _column_nanoseconds(typed: Typed, column: str) -> Checked | None:
     checked = checked.after(_missing(typed, column))
     if kind != "timestamp" or column not in typed.texts:
         return checked
-    with_nanos = f"({checked.value} + {text_nanos(typed.texts[column])})"
+    with_nanos = f"try_add({checked.value}, {text_nanos(typed.texts[column])})"
     return Checked(value=with_nanos, problems=checked.problems)
 
 

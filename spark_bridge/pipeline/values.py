@@ -115,7 +115,7 @@ def infer(counts: dict[str, int], *, strict: bool) -> str:
         return "bigint"
     if not strict and are("numbers") and counts["integers"] == counts["numbers"]:
         return "bigint"
-    if are("numbers") and (not strict or counts["integers"] < total):
+    if are("numbers") and (not strict or counts["plain"] == counts["integers"] < total):
         return "double"
     if are("stamps") and (not strict or counts["fine"] == 0):
         return "timestamp"

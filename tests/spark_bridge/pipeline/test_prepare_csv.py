@@ -270,3 +270,19 @@ def test_line_breaks_are_found_as_they_were_written(
     assert list(csv.reader(io.StringIO(copied, newline=""))) == [["a", "b"], *rows]
     texts = [text for row in rows for text in row]
     assert copied.count("\r") == sum(text.count("\r") for text in texts)
+
+
+def test_a_time_beyond_int64_by_its_last_digits_is_rejected(spark: Any, tmp_path: Path) -> None:
+    times = ["2262-04-11T23:47:16.854775807", "2262-04-11T23:47:16.854775808"]
+    file = write_csv(tmp_path / "raw.csv", ["ts", "x"], [[time, 1] for time in times])
+    stream = prepare_one(tmp_path / "out", spark, paths=[file], fields=["x"])
+    assert tuples(stream)["ts"].to_pylist() == [2**63 - 1]
+    assert list(rejects(stream)) == [2]
+
+
+def test_codes_beside_a_fraction_stay_texts(spark: Any, tmp_path: Path) -> None:
+    rows = [[1, "007", "7", 1], [2, "1.5", "1.5", 2]]
+    file = write_csv(tmp_path / "raw.csv", ["ts", "code", "number", "x"], rows)
+    table = tuples(prepare_one(tmp_path / "out", spark, paths=[file], fields=["x"]))
+    assert table["code"].to_pylist() == ["007", "1.5"]
+    assert table["number"].to_pylist() == [7.0, 1.5]
