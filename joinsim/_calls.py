@@ -17,7 +17,7 @@ from scenarios.plan import bound_query
 from scenarios.preparation import Preparation
 from scenarios.run_directory import read_interrupted
 from scenarios.scenario_files import ConfigError
-from scenarios.streams import check_time
+from scenarios.streams import check_time, codes_mistake
 from scenarios.tables import prepare_tables
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
@@ -99,7 +99,8 @@ def run(
         Where the actors live: ``inline`` or ``ray``; in ``virtual`` time or ``live``, on Ray
         processes; on a running cluster.
     profile
-        What work costs: ``default``, or a TOML file that `calibrate` has written.
+        What work costs: a profile that comes with joinsim (``default``, ``multicore`` and others),
+        or a TOML file that `calibrate` has written.
     sink
         ``"partitioned"``: results stay at the PEs that find them. ``"single"``: all are sent to
         one place.
@@ -302,7 +303,8 @@ def sweep(
         (``"rate_tps=1000..100000:log:5"``). A parameter is a key as for ``--set``, or its last part
         in the sections ``feeding`` and ``network``; ``pes``, ``window`` (the query's placeholder
         W), ``skew`` (of synthetic fields) or ``topology``. The first runs along x, the second from
-        line to line, others from panel to panel.
+        line to line, others from panel to panel; but topologies are always the lines of two ranges,
+        and ``pes`` beside ``topology`` runs along x.
     seeds
         How many seeds each point runs with, for 95 % intervals.
     measures
@@ -648,15 +650,29 @@ def _prepare_data(
                 + [f"the query knows no {', '.join(map(str, unknown))}"] * bool(unknown)
             )
         )
-    times = _by_stream(query, "time", time)
-    prepared = [_load_if_prepared(streams[name]) for name in query.streams]
-    for place, stream in enumerate(prepared):
-        if stream is not None:
+    times, arrivals = _by_stream(query, "time", time), _by_stream(query, "arrival", arrival)
+    data = [_load_if_prepared(streams[name]) or streams[name] for name in query.streams]
+    prepared = tuple(stream for stream in data if isinstance(stream, PreparedStream))
+    for place, stream in enumerate(data):
+        if isinstance(stream, PreparedStream):
             check_time(query, place, stream)
-    if all(stream is not None for stream in prepared):
-        return tuple(stream for stream in prepared if stream is not None)
-    data = [stream or streams[name] for stream, name in zip(prepared, query.streams, strict=True)]
-    return prepare_tables(query, data, times, _by_stream(query, "arrival", arrival))
+    if len(prepared) == len(data):
+        for stream, at, arrives in zip(prepared, times, arrivals, strict=True):
+            _check_settled(stream, "time", at, "event time")
+            _check_settled(stream, "arrival", arrives, "order of arrival")
+        if codes_mistake(query, prepared) is None:
+            return prepared
+    # Texts of streams that were prepared apart are read again, to have codes in common.
+    return prepare_tables(query, data, times, arrivals)
+
+
+def _check_settled(stream: PreparedStream, key: str, given: str | None, meaning: str) -> None:
+    """Raise :exc:`ConfigError` where a prepared *stream* is given another time, or an arrival."""
+    if given is not None and not (key == "time" and given == stream.time):
+        raise ConfigError(
+            f"{key} = {given!r}: stream {stream.name!r} is prepared, and its {meaning} was settled "
+            "then; leave it out, or pass the data that it was prepared from"
+        )
 
 
 def _by_stream(

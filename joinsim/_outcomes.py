@@ -157,7 +157,11 @@ class Run:
 
     @property
     def trace(self) -> pa.Table:
-        """Every message and timer: who to whom, when sent, arrived, started and done (ns)."""
+        """Every message and timer: ``sender``, ``receiver``, ``port``, ``seq``, what, and when.
+
+        ``nbytes``, ``rows``, ``first`` and ``last`` (arrivals that it is about); and in ns
+        ``sent_ns``, ``left_ns``, ``arrived_ns``, ``started_ns`` and ``done_ns``.
+        """
         self._check_folder()
         return pq.read_table(self.directory / TRACE)
 
@@ -303,7 +307,10 @@ class StudyRun(_Several["Findings"]):
 
     @property
     def points(self) -> pa.Table:
-        """The runs: ``number``, ``label``, ``digest``, ``throughput_tps``, ``passed`` and so on."""
+        """The runs: their number, label, digest, tuples, throughput, verdict and failure.
+
+        What the study measures of them is in ``summary["charts"]``, curve by curve.
+        """
         keys = ["number", "label", "digest", "tuples", "throughput_tps", "passed", "failure"]
         return _table(self.summary["points"], keys)
 
@@ -400,7 +407,11 @@ class Comparison(_Several["SystemComparison"]):
 
     @property
     def table(self) -> pa.Table:
-        """A row per system: ``label``, ``passed``, ``throughput_tps``, ``p50_ms`` and so on."""
+        """A row per system, fastest first.
+
+        Its columns: ``label``, ``topology``, ``passed``, ``throughput_tps``, ``digest``,
+        ``failure``, ``p50_ms`` and ``p99_ms`` (of the latency), ``messages``, ``bytes``.
+        """
         keys = ["label", "topology", "passed", "throughput_tps", "digest", "failure"]
         rows = [
             {key: system[key] for key in keys}
@@ -451,7 +462,11 @@ class Advice(_Several["_Advised"]):
 
     @property
     def table(self) -> pa.Table:
-        """A row per candidate: ``label``, ``machines``, ``cores``, means by goal and so on."""
+        """A row per candidate, the best first.
+
+        Its columns: ``label``, ``topology``, ``machines``, ``cores``, ``pes``, ``rows``,
+        ``keeps_up``, ``trade_off``, ``price``, and the mean by each goal.
+        """
         from scenarios.topology_search import GOALS
 
         keys = ["label", "topology", "machines", "cores", "pes", "rows", "keeps_up", "trade_off"]
@@ -503,7 +518,12 @@ class EngineComparison(_Several["_Engines"]):
 
     @property
     def table(self) -> pa.Table:
-        """A row per engine that ran: ``engine``, ``equal``, ``throughput_tps`` and so on."""
+        """A row per engine that ran, fastest first.
+
+        Its columns: ``engine``, ``version``, ``equal`` (its pairs are the expected ones),
+        ``pairs``, ``throughput_tps``, ``steady_tps``, ``wall_seconds``, ``start_seconds``,
+        ``shuffled_bytes``, ``memory_bytes``.
+        """
         keys = ["engine", "version", "equal", "pairs", "throughput_tps", "steady_tps"]
         keys += ["wall_seconds", "start_seconds", "shuffled_bytes", "memory_bytes"]
         return _table(self.summary["engines"], keys)

@@ -124,7 +124,8 @@ class Scenario:
     def base(self) -> RunConfig:
         """The configuration before `settings`; of a study, what its runs share."""
         if not isinstance(self.source, str):
-            return scenario_files.build(dict(self.source), where="query")
+            values = scenario_files.at_scale(dict(self.source), self.scale, where="query")
+            return scenario_files.build(values, where="query")
         if self.number is not None:
             return _find_point(replace(self, number=None), self.number)
         return scenario_files.load(self.source, scale=self.scale)
@@ -136,12 +137,13 @@ class Scenario:
 
     @property
     def _of_each_run(self) -> Mapping[str, Any]:
-        """The settings without the one that is a study's own."""
+        """The settings without those that are a study's own; a point's seed follows from its."""
         if not self._is_study and self.number is None:
             return self.settings
         from scenarios.study.study import REPEAT
 
-        return {key: value for key, value in self.settings.items() if key not in REPEAT}
+        own = REPEAT if self.number is None else (*REPEAT, "seed")
+        return {key: value for key, value in self.settings.items() if key not in own}
 
     @property
     def _is_study(self) -> bool:
@@ -581,7 +583,6 @@ class Scenario:
         if self.number is None:
             settings = {"seed": self.config.seed} | settings
         else:
-            # Its number decides its seed, too; set, it could make two points of the study one.
             words += ["--point", str(self.number)]
         for key, value in settings.items():
             own = key in ("seed", "repeat")
@@ -637,8 +638,10 @@ class Scenario:
 
     def _place(self, out: str | Path | None) -> Path | None:
         """Return the folder *out* of a person's own, where a caller finds it from any other."""
-        if not out:
+        if out is None:
             return None
+        if not os.fspath(out):
+            raise ConfigError("out = '': name a folder; None takes a temporary one")
         place = Path(os.path.expanduser(out))
         return place if self.keep else place.absolute()
 
@@ -702,7 +705,16 @@ class Scenario:
             return StudyRun(findings, directory, self._replay(), folder).write()
 
     def _replay_point(self, point: Point) -> str:
-        return replace(self.point(point.number), replay=None)._replay()
+        """Return what repeats a point: its number, unless a setting of the study would change it.
+
+        Such a setting is of a key that the point sets, too. All of its configuration is given then.
+        """
+        alone = replace(self.point(point.number), replay=None)
+        config = point.config
+        if scenario_files.change(config, alone._of_each_run) != config:
+            source = config.model_dump(mode="json", exclude_defaults=True, exclude={"scales"})
+            alone = Scenario(source)
+        return alone._replay()
 
 
 def check_scale(scale: str) -> None:

@@ -1,7 +1,7 @@
 """What every topology must satisfy, as checks that can be called one by one.
 
 Our own tests run these checks on every registered topology. They run on random worlds: queries,
-data, parameters, networks and arrival orders; one that fails is made small, and named as
+data, parameters, networks and arrival orders; one that fails is made small, and shown as
 `joinsim replay` reads it.
 
 Examples

@@ -202,7 +202,7 @@ class Advice(WrittenResult):
     def toml(self) -> str:
         """The winner as a TOML file."""
         dumped = self.winning_config.model_dump(
-            mode="json", exclude_defaults=True, exclude={"title", "figure"}
+            mode="json", exclude_defaults=True, exclude={"title", "figure", "scales"}
         )
         dumped = {"name": self.config.name} | dumped  # its streams are prepared under that name
         return "".join(f"{key} = {format_toml(value)}\n" for key, value in dumped.items())

@@ -481,6 +481,8 @@ def _changed(link: Link, section: NetworkConfig | LinkConfig) -> Link:
         # A latency given alone is the whole story: the preset's jitter does not belong to it.
         latency = replace(latency, mean_ns=section.latency, spread_ns=0)
     if section.jitter is not None:
+        if isinstance(section, LinkConfig) and latency.kind == "constant":
+            latency = replace(latency, kind="uniform")
         latency = replace(latency, spread_ns=section.jitter)
     return replace(link, latency=latency, bandwidth_bps=section.bandwidth or link.bandwidth_bps)
 

@@ -27,7 +27,7 @@ def format_value(value: float | None) -> str:
     if value is None or isnan(value):
         return NO_VALUE
     if not isfinite(value):
-        return "∞"
+        return "∞" if value > 0 else "-∞"
     for scale, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if abs(value) >= 0.9995 * scale:  # what rounds up to it
             return f"{value / scale:.3g}{unit}"

@@ -88,10 +88,17 @@ class RunResult:
         )
 
     @property
+    def is_exact(self) -> bool | None:
+        """Whether exactly the expected pairs came out; None where there was none to come out."""
+        verdict = self.record.get("verdict")
+        if not verdict or not (verdict["expected"] or verdict["produced"]):
+            return None
+        return bool(verdict["exact"])
+
+    @property
     def is_only_measured(self) -> bool:
         """Whether it promised nothing of its pairs, and they differ: nothing to pass or fail."""
-        verdict = self.record.get("verdict")
-        return bool(verdict and not verdict["exact"] and self.passed is None)
+        return self.is_exact is False and self.passed is None
 
 
 @contextmanager
@@ -231,7 +238,7 @@ class SystemComparison(WrittenResult):
     def fastest(self) -> str | None:
         """The exact system of highest throughput."""
         for label, result in self.results.items():
-            if result.passed and result.record["verdict"]["exact"]:
+            if result.passed and result.is_exact:
                 return label
         return None
 
@@ -308,10 +315,12 @@ def run_all(
             folder = directory / POINTS / re.sub(r"\W+", "-", label)
             results[label] = run_one_of_many(plan, folder, replay=replay(plan.config), keep=True)
     first = next(iter(plans.values()))
-    ranked = sorted(results.items(), key=lambda item: -item[1].record.get("throughput_tps", -1))
+    # Without a throughput are those that failed, and those of which no arrival is measured.
+    tps = {label: one.record.get("throughput_tps") or -1.0 for label, one in results.items()}
+    ranked = sorted(results, key=lambda label: -tps[label])
     return SystemComparison(
         base=first.config,
-        results=dict(ranked),
+        results={label: results[label] for label in ranked},
         refused=refused,
         streams=[
             {"name": stream.name, "path": str(stream.path), "rows": rows}

@@ -35,6 +35,8 @@ _NEEDED = {
     "too_short": "at least {min_length} must be there",
 }
 """Kinds of mistakes that pydantic names by Python's types, to what a person has to write."""
+_OPTIONAL = ("recovery", "survey")
+"""Sections that are begun where one of their keys is set."""
 _SHOWN_MAX = 200  # characters of a value that is wrong
 _DIGITS_MAX = 1000  # of a number in TOML; Python itself refuses thousands, without their place
 
@@ -83,9 +85,14 @@ def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
     """
     values = dict(_read_file(name_or_path))
     values.pop(_EXTENDS, None)
-    values = _merge(values, _section_at(values, ["scales", scale], name_or_path))
+    values = at_scale(values, scale, where=name_or_path)
     _section_at(values, [STUDY, "words"], name_or_path)
     return values
+
+
+def at_scale(values: Mapping[str, Any], scale: str, *, where: str) -> dict[str, Any]:
+    """Return *values* with what they change at a scale; raise :exc:`ConfigError` as `read` does."""
+    return _merge(values, _section_at(values, ["scales", scale], where))
 
 
 def _section_at(values: Mapping[str, Any], path: Sequence[str], where: str) -> Mapping[str, Any]:
@@ -228,6 +235,8 @@ def _changed(section: Any, path: list[str], value: Any, key: str) -> Any:
     if isinstance(section, (list, tuple)):
         raise ConfigError(f"{key}: {name!r} is none of its {len(section)}, counted from 0")
     inner = section.get(name) if isinstance(section, dict) else None
+    if inner is None and name in _OPTIONAL:
+        inner = {}
     if not isinstance(section, dict) or (rest and not isinstance(inner, (dict, list, tuple))):
         known = section if isinstance(section, dict) else {}
         sections = sorted(k for k, v in known.items() if isinstance(v, (dict, tuple)))

@@ -189,8 +189,9 @@ class SyntheticStream(BaseModel):
         ``zipf(exponent, n)``, ranks 0 to n - 1; ``self_similar(n, skew)``, the same, of which
         the first share *skew* takes the share 1 - *skew*, and within it again; ``real(low, high)``,
         ``normal(mean, deviation)``, ``gamma(shape, scale)`` with a whole shape, fractions;
-        ``opposed(FIELD, rate)``, see `opposed`; ``drifting(mean, deviation,
-        shift, first, tuples)``, see `drifting`.
+        ``opposed(FIELD, rate)``, fractions of which such a share of pairs is ordered otherwise than
+        by FIELD, a normal field before it; ``drifting(mean, deviation, shift, first, tuples)``,
+        normal ones whose mean moves by *shift* over so many tuples from number *first* on.
     every
         Event time between one tuple and the next.
     start

@@ -145,6 +145,7 @@ def candidates(
     """
     found: dict[str, Candidate] = {}
     refused: dict[str, str] = {}
+    least: dict[str, int] = {}
     most = machines * config.network.cores
     for name in topologies or TOPOLOGIES:
         topology = find_topology(name)
@@ -162,7 +163,8 @@ def candidates(
                 continue
             one = _sized(plan, system.parameters, _label(name, kind))
             if one.machines > machines or one.cores > most:
-                refused.setdefault(name, f"it needs {one.machines} machines at the least")
+                least[name] = min(one.machines, least.get(name, one.machines))
+                refused[name] = f"it needs {least[name]} machines at the least"
             elif topology.claims_exact(plan.parameters):
                 found.setdefault(repr((name, plan.parameters)), one)
     fit = {one.topology for one in found.values()}
@@ -248,6 +250,10 @@ class _OverError(Exception):
 
 class _HopelessError(Exception):
     """A run that is not worth finishing, and why."""
+
+
+class _WrongError(Exception):
+    """A run whose answer was wrong."""
 
 
 @dataclass
@@ -367,6 +373,9 @@ class Search:
                 break
             except _HopelessError as error:
                 self.spent.given_up.append(f"{before.label}: {error}")
+            except _WrongError:
+                measured[place] = replace(one, rows=0, last=False)
+                self.spent.failed.append(f"{before.label}: its answer was wrong")
             except Exception as error:  # one system's fault must not lose the others
                 self.spent.failed.append(f"{before.label}: {error}")
         return measured
@@ -437,8 +446,10 @@ class Search:
 
         Raises
         ------
+        _WrongError
+            The answer is wrong.
         _HopelessError
-            The answer is wrong, or it takes much longer than the best of *best_ns*, by rate.
+            It takes much longer than the best of *best_ns*, by rate.
         _OverError
             There is no time left.
         """
@@ -451,7 +462,7 @@ class Search:
             with TemporaryDirectory(prefix="joinsim-") as folder:
                 finished = execute(plan, Path(folder), line=line, rehearsal=False)
                 if finished.verdict.passed is False:
-                    raise _HopelessError("its answer was not exact")
+                    raise _WrongError
                 found, outcome = record(finished), finished.outcome
                 keeps_up = None if rate_tps is None else is_sustained(finished)
         else:

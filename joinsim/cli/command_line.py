@@ -244,6 +244,11 @@ def worst_exit_code(results: Iterable[RunResult]) -> int:
     """
     judged = (one for one in results if not one.is_only_measured)
     codes = (EXIT_STOPPED if one.failure else exit_code(one.passed) for one in judged)
+    return worst(codes)
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the worst of several exit codes; unknown when there is none."""
     return max(codes, key=_FROM_BEST.index, default=EXIT_UNKNOWN)
 
 

@@ -20,6 +20,7 @@ from joinsim.cli.command_line import (
     exit_code,
     open_terminal,
     print_json,
+    worst,
     worst_exit_code,
 )
 from joinsim.cli.options import (
@@ -30,6 +31,7 @@ from joinsim.cli.options import (
     RunOptions,
     ScenarioName,
     Topologies,
+    check_figure,
     open_scenario,
     parse_settings,
     scenario_of,
@@ -72,7 +74,7 @@ def demo(json_output: Json = False) -> int:
             keep=True,
             replay=replay.format,
             wall_clock=CLOCK.get(),
-            streams=_demo_tables() if "spark" in absent else None,
+            streams=None if "spark" in absent else _prepare_by_spark(terminal),
         )
         run = chosen.run(backend=backend)
         assert isinstance(run, Run)  # the scenario is no study
@@ -83,21 +85,23 @@ def demo(json_output: Json = False) -> int:
         show_backends(terminal.out, [run.finished for run in runs], equal=equal)
     if json_output:
         print_json({"runs": [run.summary for run in runs], "digests_equal": equal})
-    codes = [exit_code(run.verdict.passed) for run in runs]
-    return EXIT_FAIL if not equal else max(codes)
+    return worst([exit_code(run.verdict.passed) for run in runs] + [EXIT_FAIL] * (not equal))
 
 
-def _demo_tables() -> tuple[PreparedStream, ...]:
-    """Return the demo's streams, in memory."""
+def _prepare_by_spark(terminal: Terminal) -> tuple[PreparedStream, ...]:
+    """Return the demo's streams, which a run would read without Spark."""
     from joins.queries.parser import parse_query
     from joinsim._scenario import Scenario
-    from scenarios.streams import find_file
-    from scenarios.tables import prepare_tables
+    from scenarios.rehearsing_ahead import rehearsing_ahead
+    from scenarios.streams import prepare_streams
 
     config = Scenario(DEMO_SCENARIO).config
-    files = [find_file(stream.files) for stream in config.streams]
     query = parse_query(config.query)
-    return prepare_tables(query, files, [stream.time for stream in config.streams])
+    with (
+        rehearsing_ahead(config, terminal.compiling) as rehearse,
+        terminal.preparing() as progress,
+    ):
+        return prepare_streams(config, query, progress=progress, on_spark=rehearse)
 
 
 @app.command(
@@ -133,6 +137,7 @@ def _resume(options: RunOptions, directory: Path, scenario: str | None, terminal
     """Go on with a run; raise :exc:`ConfigError` for options that its directory has itself."""
     from joinsim import ConfigError, resume
 
+    check_figure(options)
     besides = ("resume", "address", "watch", "figure", "json_output")
     extra = [
         "--set" if one.name == "settings" else f"--{one.name.replace('_', '-')}"

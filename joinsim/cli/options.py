@@ -193,12 +193,7 @@ def scenario_of(
 
     Raise :exc:`ConfigError` naming an option that is missing, wrong or too many.
     """
-    if options.figure is not None:
-        from actors.whole_files import check_folder
-        from scenarios.report.picture import check_suffix
-
-        check_suffix(options.figure)  # before anything runs
-        check_folder(options.figure)
+    check_figure(options)
     from joinsim import ConfigError
     from joinsim._scenario import Scenario
 
@@ -237,6 +232,16 @@ def open_scenario(
     """Return the scenario of *options* with *settings*, those None left out, and its terminal."""
     terminal = open_terminal(quiet=options.json_output)
     return scenario_of(options, name, terminal, settings), terminal
+
+
+def check_figure(options: QueryOptions) -> None:
+    """Raise :exc:`ConfigError` or :exc:`OutputError`, before anything runs, for a wrong file."""
+    if options.figure is not None:
+        from actors.whole_files import check_folder
+        from scenarios.report.picture import check_suffix
+
+        check_suffix(options.figure)
+        check_folder(options.figure)
 
 
 def _run_settings(options: QueryOptions) -> dict[str, Any]:

@@ -112,7 +112,11 @@ def comparison_picture(results: Mapping[str, RunResult]) -> Picture:
     ran = {label: result for label, result in results.items() if result.record}
     exact, excused, wrong = _EXACTNESS
     words = [
-        exact if one.record["verdict"]["exact"] else wrong if one.claims_exact else excused
+        wrong
+        if one.is_exact is False and one.claims_exact
+        else excused
+        if one.is_exact is False
+        else exact
         for one in ran.values()
     ]
     columns = {

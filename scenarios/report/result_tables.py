@@ -20,7 +20,7 @@ from scenarios.formatting import (
 if TYPE_CHECKING:
     from scenarios.advice import Advice
     from scenarios.engines.comparison import EngineComparison
-    from scenarios.many_runs import SystemComparison
+    from scenarios.many_runs import RunResult, SystemComparison
     from scenarios.run import FinishedRun
     from scenarios.study.findings import Findings
     from scenarios.study.study import Chart
@@ -67,11 +67,10 @@ def comparison_table(comparison: SystemComparison) -> TextTable:
             rows.append([label, TableCell(f"failed: {result.failure}", "FAIL")])
             continue
         run = result.record
-        exact = _exactness(run["verdict"], claims=result.claims_exact)
         rows.append(
             [
                 label,
-                TableCell(exact, VERDICT_WORDS[result.passed]),
+                TableCell(_exactness(result), VERDICT_WORDS[result.passed]),
                 format_count(run["throughput_tps"]),
                 *(format_ms(run["latency_ms"][p]) for p in _PERCENTILES),
                 format_count(run["network"]["messages"]),
@@ -150,15 +149,16 @@ def left_out_table(advice: Advice) -> TextTable:
     return TextTable(title="Left out", columns=(), rows=rows)
 
 
-def _exactness(verdict: dict[str, Any], *, claims: bool) -> str:
+_EXACTNESS: dict[bool | None, str] = {True: "exact", False: "not exact", None: "not tested"}
+
+
+def _exactness(result: RunResult) -> str:
     """Return whether a run was exact, and if not by how much."""
-    if not (verdict["expected"] or verdict["produced"]):
-        return "not tested"
-    if verdict["exact"]:
-        return "exact"
-    kinds = ("missing", "duplicate", "expired", "wrong")
+    if result.is_exact is not False:
+        return _EXACTNESS[result.is_exact]
+    verdict, kinds = result.record["verdict"], ("missing", "duplicate", "expired", "wrong")
     errors = ", ".join(f"{verdict[kind]:,} {kind}" for kind in kinds if verdict[kind])
-    return errors if claims else f"{errors} (no claim)"
+    return errors if result.claims_exact else f"{errors} (no claim)"
 
 
 def engines_table(comparison: EngineComparison) -> TextTable:
@@ -295,11 +295,14 @@ def points_table(findings: Findings) -> TextTable:
         elif "verdict" not in record:
             rows.append([*name, TableCell(mark, mark), record["checked"]])
         else:
-            exact = "exact" if record["verdict"]["exact"] else "not exact"
             rows.append(
                 [
                     *name,
-                    TableCell(exact + ("" if result.claims_exact else " (no claim)"), mark),
+                    TableCell(
+                        _EXACTNESS[result.is_exact]
+                        + ("" if result.claims_exact else " (no claim)"),
+                        mark,
+                    ),
                     format_count(record["verdict"]["produced"]),
                     format_count(record["throughput_tps"]),
                     format_count(record["wall_seconds"], 2),

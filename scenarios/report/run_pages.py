@@ -125,7 +125,7 @@ class _Network(BaseModel):
 
 
 class _Verdict(BaseModel):
-    exact: bool | None
+    passed: bool | None
     produced: int | None
 
 
@@ -244,7 +244,7 @@ def _numbers(runs: Sequence[RunRecord], names: Sequence[str]) -> TextTable:
 
     all_ = [run.summary for run in runs]
     rows = [
-        row("exact", [one["verdict"]["exact"] for one in all_], VERDICT_WORDS.__getitem__),
+        ("verdict", *(VERDICT_WORDS[one["verdict"]["passed"]] for one in all_)),
         row("pairs", [one["verdict"]["produced"] for one in all_], format_count),
         row("tuples", [one["tuples"] for one in all_], format_count),
         row("tuples/s", [one["throughput_tps"] for one in all_], format_count),

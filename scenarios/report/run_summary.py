@@ -49,8 +49,8 @@ from spark_bridge.prepared import PreparedStream
 
 _PERCENTILES = (50, 75, 95, 99)
 _VERDICT = (
-    "exact", "expected", "produced", "missing", "duplicate", "spurious", "expired", "wrong",
-    "invented", "late", "unknown",
+    "passed", "exact", "expected", "produced", "missing", "duplicate", "spurious", "expired",
+    "wrong", "invented", "late", "unknown",
 )  # fmt: skip
 
 NEAR = 0.8

@@ -7,6 +7,7 @@ depend on: `digest_inputs` is equal.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,10 +17,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from netsim.cost import profile_files
 from scenarios.config import RunConfig
 from scenarios.machine import describe_machine, versions
 from scenarios.many_runs import RunResult
 from scenarios.measures import look_up
+from scenarios.plan import topology_of
 from scenarios.run_directory import WrittenResult, read_json
 from scenarios.streams import REPOSITORY, find_file
 from scenarios.study.judging import Estimate, Estimates, Finding, judge_claim, values_of
@@ -263,7 +266,7 @@ def _intervals(curve: Estimates) -> list[list[float | None] | None]:
 
 
 def digest_inputs(study: Study) -> str:
-    """Return a digest of the runs' configurations, their data, our code and its libraries.
+    """Return a digest of the runs' configurations, their data and prices, the code and libraries.
 
     Where anything is measured, so is the machine: what another one measured is not reused.
     Claims and labels are no part of it: results are judged and drawn anew. Raise
@@ -286,11 +289,36 @@ def digest_runs(
         digest.update(repr(describe_machine()).encode())
     for config in configs:
         digest.update(config.model_dump_json().encode())
+        for path in profile_files(config.profile):
+            digest.update(path.read_bytes())
+        for package in sorted(_packages(config)):
+            digest.update(_digest_package(package).encode())
     for path in _data(configs):
         file = path.stat()
         digest.update(f"{path} {file.st_mtime_ns} {file.st_size}\n".encode())
     for table in tables:
         add_to_digest(digest, table)
+    return digest.hexdigest()
+
+
+def _packages(config: RunConfig) -> set[str]:
+    """Return the packages, or modules, that a topology and structures come from if not ours."""
+    named = [value for value in config.parameters.values() if isinstance(value, str)]
+    modules = [name.partition(":")[0] for name in named if ":" in name]
+    if config.survey is None:
+        modules.append(type(topology_of(config)).__module__)
+    return {module.partition(".")[0] for module in modules} - {*_PACKAGES}
+
+
+@cache
+def _digest_package(name: str) -> str:
+    """Return a digest of the sources of a package, or a module, that is loaded."""
+    digest = hashlib.sha256()
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is not None:
+        path = Path(file)
+        for source in sorted(path.parent.rglob("*.py")) if path.stem == "__init__" else [path]:
+            digest.update(source.read_bytes())
     return digest.hexdigest()
 
 

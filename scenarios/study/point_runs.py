@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from actors.hosting.inline import InlineHost
+from joins.errors import OutputError
 from joins.threads import usable_cores
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
@@ -167,7 +168,8 @@ def run_points(
 
 def _digest_of(study: Study, point: Point, plan: Plan | None, *, search: bool) -> str:
     """Return the name of the folder with all that equal runs of a point came to."""
-    parts = study.section.parts | ({"search": (SUSTAINABLE,)} if search else {})
+    parts = study.section.parts | {"clock": (kernel_clock(study.measures_of(point)).__name__,)}
+    parts |= {"search": (SUSTAINABLE,)} if search else {}
     streams = plan.streams if plan else ()
     tables = [one.table for one in streams if isinstance(one, TableStream)]
     digest = digest_runs([point.config], parts=parts, measured=study.is_measured, tables=tables)
@@ -300,13 +302,23 @@ def _take_survey(config: RunConfig) -> RunResult:
 
 
 def _find_sustainable(one: _PointRun) -> RunResult:
-    """Return what the run at the highest rate came to that the system sustains."""
+    """Return what the run at the highest sustained rate came to, or why a run failed."""
+    try:
+        return _search_sustainable(one)
+    except OutputError:  # the others have no room either
+        raise
+    except Exception as error:  # one point's fault must not lose the others
+        return RunResult(config=one.point.config, failure=f"{type(error).__name__}: {error}")
+
+
+def _search_sustainable(one: _PointRun) -> RunResult:
     one.directory.mkdir(parents=True, exist_ok=True)
     sustained: dict[int, RunResult | None] = {}
 
     def run(rate: int | None, folder: str) -> FinishedRun:
         config = change(one.point.config, {_RATE: rate})
-        return execute(make_plan(config, prepare=lambda *_: one.streams), Path(folder))
+        plan = make_plan(config, prepare=lambda *_: one.streams)
+        return execute(plan, Path(folder), inline_host=one.inline_host, judging="after")
 
     def sustains(rate: int) -> bool:
         with TemporaryDirectory(dir=one.directory) as folder:

@@ -253,11 +253,11 @@ def show_findings(out: Console, findings: Findings, directory: Path, replay: str
         if finding.why:
             print_wrapped(out, finding.why, "dim", head=" " * len(word))
     results = findings.results
-    claiming = [result for result in results.values() if result.claims_exact and result.record]
-    exact = sum(result.record["verdict"]["exact"] for result in claiming)
-    share = f": {exact} of {len(claiming)} that claim to be exact are" if claiming else ""
+    claims = [one.is_exact for one in results.values() if one.claims_exact]
+    tested = [exact for exact in claims if exact is not None]
+    share = f": {sum(tested)} of {len(tested)} that claim to be exact are" if tested else ""
     runs = format_many(len(results), "run")
-    out.print(f"{runs}{share}", style="bold red" if exact < len(claiming) else None)
+    out.print(f"{runs}{share}", style=None if all(tested) else "bold red")
     for point in findings.study.points:
         result = results[point.number]
         if result.failure:

@@ -48,6 +48,8 @@ SETTINGS: dict[str, Any] = {
 }
 """Numbers, texts with spaces, a list, tables, and a value that is left out."""
 
+LINGER = ("--set", "feeding.linger=2 ms")
+
 pytestmark = pytest.mark.usefixtures("points_in_turn")
 
 Repeat = Callable[[str], dict[str, Any]]
@@ -104,11 +106,12 @@ def test_every_point_of_a_study_with_settings(
     by: str, repeat: Repeat, joinsim: Command, study: str, tmp_path: Path
 ) -> None:
     if by == "library":
+        # The axis has other PEs, a variant another seed.
         js.scenario(study).run(
-            out=tmp_path / "first", rows=100, repeat=2, faults=SETTINGS["faults"]
+            out=tmp_path / "first", rows=100, repeat=2, faults=SETTINGS["faults"], pes=2
         )
     else:
-        options = ("--rows", "100", "--repeat", "2", "--set", "feeding.linger=2 ms")
+        options = ("--rows", "100", "--repeat", "2", "--seed", "5", *LINGER)
         assert joinsim("run", study, *options, "--out", "first").code == 0
     points = sorted((tmp_path / "first" / POINTS).iterdir())
     assert len(points) == 12

@@ -117,6 +117,12 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return out
 
 
+def test_a_file_for_a_figure_is_looked_at_before_a_run_goes_on(joinsim: Command) -> None:
+    said = joinsim("run", "--resume", "nowhere", "--figure", "x.bmp")
+    assert said.code == 3
+    assert "x.bmp" in said.err
+
+
 def test_an_interrupted_run_over_tables_goes_on_with_the_same_tables(interrupted: Path) -> None:
     gone_on = js.resume(interrupted, tables())
     whole = js.run(QUERY, tables(), **SYSTEM)
@@ -126,12 +132,13 @@ def test_an_interrupted_run_over_tables_goes_on_with_the_same_tables(interrupted
     assert not (interrupted / "saved").exists()
 
 
-def test_an_interrupted_run_of_a_synthetic_scenario_makes_its_streams_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joinsim: Command
+@pytest.mark.parametrize("name", ["oij-w1", "spo-q3"])
+def test_an_interrupted_run_of_a_scenario_makes_or_reads_its_streams_again(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joinsim: Command
 ) -> None:
     monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)
     out = tmp_path / "run"
-    scenario = js.scenario("oij-w1", scale="smoke").with_settings({"feeding.batch_rows": 500})
+    scenario = js.scenario(name, scale="smoke").with_settings({"feeding.batch_rows": 500})
     with pytest.raises(KeyboardInterrupt) as stopped:
         replace(scenario, observer=Stopping()).run(out=out, save_every="1 ns")
     assert stopped.value.__notes__ == [f"go on with: joinsim run --resume {out}"]

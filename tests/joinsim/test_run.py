@@ -224,6 +224,30 @@ def test_a_prepared_stream_has_its_texts_beside_a_table() -> None:
         js.run(EQUAL, {"R": {"k": [0, 1]}, "S": whole.finished.plan.streams[1]})
 
 
+def test_texts_of_streams_that_were_prepared_apart_are_equal_where_they_are_equal(
+    spark: Any, tmp_path: Path
+) -> None:
+    prepared = {}
+    for name, towns in (("R", ["Bern", "Oslo"]), ("S", ["Oslo", "Paris"])):
+        file = tmp_path / f"{name}.csv"
+        file.write_text("\n".join(["ts,k", *(f"{at},{town}" for at, town in enumerate(towns))]))
+        prepared[name] = js.prepare(file, time="ts", fields=["k"], out=tmp_path / "prepared")
+    found = js.run(EQUAL, prepared, topology="hash_join")
+    assert found.verdict.exact
+    assert found.joined.select(["R.k", "S.k"]).to_pylist() == [{"R.k": "Oslo", "S.k": "Oslo"}]
+
+
+@pytest.mark.parametrize("settled", [{"time": "n"}, {"arrival": "n"}, {"arrival": {"R": "rows"}}])
+def test_a_time_or_an_arrival_is_refused_of_streams_that_are_prepared(
+    settled: dict[str, Any],
+) -> None:
+    whole = js.run(EQUAL, {"R": {"k": [1]}, "S": {"k": [1]}})
+    prepared = {stream.name: stream for stream in whole.finished.plan.streams}
+    (key,) = settled
+    with pytest.raises(js.ConfigError, match=rf"{key} = '\w+': stream 'R' is prepared, and its"):
+        js.run(EQUAL, prepared, **settled)
+
+
 @pytest.mark.parametrize("time", ["pickup", "rows"])
 def test_ts_is_the_event_time_where_a_table_has_a_column_of_that_name(time: str) -> None:
     trips = {"ts": [300, 100, 200], "pickup": [0, 1, 2], "k": [1, 1, 2]}
@@ -231,6 +255,27 @@ def test_ts_is_the_event_time_where_a_table_has_a_column_of_that_name(time: str)
     run = js.run(query, {"R": trips, "S": {"k": [1, 2]}}, time={"R": time})
     found = run.joined.sort_by("R.ts")
     assert found.to_pydict() == {"R.ts": [0, 1, 2], "R.source_ts": [300, 100, 200]}
+
+
+def test_event_times_that_are_joined_by_are_whole_numbers_whatever_their_column() -> None:
+    late = 1_709_286_000_000_000_000  # of two neighbours beyond 2^53, floats make one
+    streams = {"R": {"ts": np.array([float(late)])}, "S": {"ts": np.array([late + 1])}}
+    run = js.run(
+        "SELECT * FROM R, S WHERE R.ts < S.ts WINDOW AS (SLIDE INTERVAL '1' ON '9')", streams
+    )
+    assert run.verdict.produced == 1
+
+
+def test_who_asks_for_the_order_of_the_rows_is_not_told_of_it() -> None:
+    run = js.run(EQUAL, {"R": {"k": [1]}, "S": {"k": [1]}}, time="rows")
+    assert not any(stream.notes for stream in run.finished.plan.streams)
+
+
+def test_rows_that_are_sorted_by_their_times_are_noted() -> None:
+    run = js.run(EQUAL, {"R": {"ts": [5, 3, 5], "k": [1, 1, 1]}, "S": {"ts": [1], "k": [1]}})
+    notes = " ".join(run.finished.plan.streams[0].notes)
+    assert "input was not in time order: sorted" in notes
+    assert "1 timestamps repeated" in notes
 
 
 @pytest.mark.parametrize("what", ["time", "arrival"])

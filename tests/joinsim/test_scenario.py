@@ -52,6 +52,27 @@ def test_a_run_may_be_of_another_scale(spark: object, prepared_once: None) -> No
         scenario.run(scale="tiny")
 
 
+def test_the_keys_of_a_scenario_may_have_scales() -> None:
+    keys = {
+        "query": "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')",
+        "streams": [{"synthetic": {"rows": 60, "fields": {"x": "uniform(1, 9)"}}}],
+        "scales": {"smoke": {"rows": 10}},
+    }
+    assert [js.Scenario(keys, scale=scale).config.rows for scale in ("smoke", "paper")] == [
+        10,
+        None,
+    ]
+
+
+def test_an_empty_name_of_a_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(js.ConfigError, match="out = ''"):
+        js.scenario("oij-w1", scale="smoke").run(out="", rows=100)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_study_may_be_of_another_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(js.Scenario, "_run_study", lambda _, study, out: study)
     study: Any = js.scenario("spo-fig17").run(scale="smoke")

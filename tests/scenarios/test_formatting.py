@@ -21,6 +21,7 @@ from scenarios.formatting import (
         (None, "–"),
         (float("nan"), "–"),
         (float("inf"), "∞"),
+        (float("-inf"), "-∞"),
         (0, "0"),
         (0.01234, "0.0123"),
         (999, "999"),

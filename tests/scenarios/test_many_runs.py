@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from joins.state import array_bytes
-from scenarios import scenario_files
+from scenarios import many_runs, scenario_files
 from scenarios.config import RunConfig
-from scenarios.many_runs import VARIANTS, systems_by_label
+from scenarios.many_runs import VARIANTS, RunResult, systems_by_label
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES, TopologyError
 
@@ -84,3 +85,32 @@ def test_bytes_held_count_each_array_once_and_views_as_what_they_are_views_of() 
     holder.array = np.zeros(100)
     holder.others = {"view": holder.array[:10], "again": [holder.array, (np.zeros(5, np.int8),)]}
     assert array_bytes(holder) == 805
+
+
+@pytest.mark.parametrize(
+    ("expected", "produced", "exact", "is_exact"),
+    [(0, 0, True, None), (3, 3, True, True), (3, 2, False, False)],
+)
+def test_only_what_was_tested_is_exact_or_not(
+    expected: int, produced: int, exact: bool, is_exact: bool | None, base: RunConfig
+) -> None:
+    verdict = {"expected": expected, "produced": produced, "exact": exact}
+    assert RunResult(config=base, record={"verdict": verdict}).is_exact is is_exact
+    assert RunResult(config=base).is_exact is None
+
+
+def test_a_system_of_which_no_arrival_is_measured_is_the_last(
+    base: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ran(plan: Any, *_: Any, **__: Any) -> RunResult:
+        return RunResult(config=base, record={"throughput_tps": plan.tps})
+
+    monkeypatch.setattr(many_runs, "run_one_of_many", ran)
+    plans: Any = {
+        str(tps): SimpleNamespace(tps=tps, config=base, streams=(), rows=())
+        for tps in (None, 5.0, 7.0)
+    }
+    compared = many_runs.run_all(
+        plans, {}, {}, tmp_path, on_point=lambda *_: None, replay=lambda _: ""
+    )
+    assert list(compared.results) == ["7.0", "5.0", "None"]

@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from joins.errors import DataError
-from scenarios.config import StreamConfig
+from scenarios.config import StreamConfig, build_network
 from scenarios.scenario_files import (
     ConfigError,
     build,
@@ -323,3 +323,16 @@ def test_every_key_of_a_run_or_a_study_has_a_meaning_of_its_own() -> None:
         texts = [text for key in keys if (text := key.get("description"))]
         if not name.endswith("Survey"):  # theirs are described in groups
             assert len(set(texts)) == len(texts), name
+
+
+def test_a_key_of_a_section_that_is_not_there_yet_begins_it() -> None:
+    config = change(load("oij-w1"), {"recovery.interval": "5 ms"})
+    assert config.recovery is not None
+    assert config.recovery.interval == 5_000_000
+
+
+def test_a_link_with_jitter_has_it_whatever_the_preset() -> None:
+    links = [{"a": "x", "b": "y", "jitter": "5 ms"}]
+    config = change(load("oij-w1"), {"network": {"preset": "wan", "links": links}})
+    network = build_network(config.network, ["x", "y", "z"])
+    assert not network.edges["x", "y"]["link"].latency.is_constant

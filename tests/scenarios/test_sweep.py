@@ -86,6 +86,23 @@ def test_a_window_needs_no_value_beside_its_range(topology: str) -> None:
         js.sweep(QUERY, DATA, over=over, topology=topology)
 
 
+def test_a_point_that_fails_does_not_end_a_search_for_rates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    execute = point_runs.execute
+
+    def failing(plan: Any, *more: Any, **how: Any) -> Any:
+        if plan.parameters.pes == 1:
+            raise RuntimeError("broken")
+        return execute(plan, *more, **how)
+
+    monkeypatch.setattr(point_runs, "execute", failing)
+    swept = js.sweep(
+        QUERY, DATA, over={"pes": [1, 2]}, topology="split_join", find="sustainable", processes=1
+    )
+    assert swept.points["failure"].to_pylist() == ["RuntimeError: broken", None]
+
+
 def test_ranges_are_x_lines_and_panels() -> None:
     ranges = [Range.read(one) for one in ("pes=1,2", "topology=kp_oij,panjoin", "rate_tps=5,6")]
     study = sweep_study(config(), ranges, seeds=2, measures=["throughput_tps", "latency_ms.p50"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from scenarios.topology_search import (
     Search,
     _HopelessError,
     _OverError,
+    _WrongError,
     candidates,
 )
 
@@ -173,3 +176,47 @@ def ranked_labels(goals: list[str], values: dict[str, tuple[float, float]]) -> l
 def test_goals_rank_candidates(goals: list[str], order: list[str]) -> None:
     values = {"lean": (1.0, 10.0), "worse": (4.0, 60.0), "fast": (9.0, 90.0), "both": (5.0, 50.0)}
     assert ranked_labels(goals, values) == order
+
+
+@pytest.mark.parametrize("at", [None, 1_000])
+def test_one_whose_answer_was_wrong_is_not_ranked(
+    at: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = of_query(QUERY, data(), None)
+    found, _ = candidates(
+        scenario.config, lambda *_: scenario.streams or (), machines=4, topologies=["kp_oij"]
+    )
+    search = search_of(scenario, rate_tps=1_000)
+    run_one = search.run_one
+
+    def wrong(one: Any, rate_tps: int | None, *rest: Any) -> Any:
+        if rate_tps == at:
+            raise _WrongError
+        return run_one(one, rate_tps, *rest)
+
+    monkeypatch.setattr(search, "run_one", wrong)
+    (one,) = search.measure_all([replace(found[0], rows=100)], ROWS, "all", last=True)
+    assert not one.rows
+    assert search.spent.failed == [f"{found[0].label}: its answer was wrong"]
+    monkeypatch.setattr(search, "measure_all", lambda going, *_, **__: [replace(one, rows=0)])
+    assert search.run(found[:1]) == []
+
+
+def test_the_fewest_machines_that_a_system_needs_are_named() -> None:
+    query = "SELECT * FROM A WHERE A.k1 < A.k2 WINDOW AS (SLIDE INTERVAL '5' ON '50')"
+    scenario = of_query(query, {"A": data()["A"]}, None)
+
+    def found(machines: int) -> tuple[list[Candidate], dict[str, str]]:
+        return candidates(
+            scenario.config,
+            lambda *_: scenario.streams or (),
+            machines=machines,
+            topologies=["spo_join"],
+        )
+
+    few, refused = found(1)
+    assert not few
+    needed = re.search(r"it needs (\d+) machines at the least", refused["spo_join"])
+    assert needed is not None
+    assert not found(int(needed[1]) - 1)[0]
+    assert found(int(needed[1]))[0]

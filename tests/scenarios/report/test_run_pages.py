@@ -433,6 +433,18 @@ def test_two_runs_have_one_page_with_every_curve_of_both(
     assert row(page, "messages") == [f"{run.outcome.messages:,}" for run in runs]
 
 
+def test_a_run_whose_answer_was_not_tested_has_not_passed(
+    runs: list[FinishedRun], tmp_path: Path
+) -> None:
+    verdicts = (Verdict(claims_exact=True, expected=9, produced=9), Verdict(claims_exact=True))
+    records = [
+        RunRecord.of(replace(run, verdict=verdict))
+        for run, verdict in zip(runs, verdicts, strict=True)
+    ]
+    page = Page(write_runs_page(records, tmp_path / "runs.html", "joinsim report").read_text())
+    assert row(page, "verdict") == ["PASS", "UNKNOWN"]
+
+
 def test_a_run_at_hand_and_its_folder_are_the_same_record(runs: list[FinishedRun]) -> None:
     at_hand, read = RunRecord.of(runs[0]), RunRecord.read(runs[0].directory)
     assert at_hand.data == read.data
@@ -456,7 +468,7 @@ def test_a_folder_without_a_run_is_named(runs: list[FinishedRun], tmp_path: Path
     [
         ([1], "damaged, run it again: a section is needed"),
         ({"topology": None}, "damaged, run it again: topology = None: input should be a valid str"),
-        ({"verdict": {"exact": True}}, "damaged, run it again: verdict.produced: is missing"),
+        ({"verdict": {"passed": True}}, "damaged, run it again: verdict.produced: is missing"),
     ],
 )
 def test_a_damaged_record_is_named(runs: list[FinishedRun], wrong: object, message: str) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from netsim.cost import PROFILES
 from scenarios.scenario_files import ConfigError
+from scenarios.study import findings
 from scenarios.study.findings import digest_inputs
 from scenarios.study.study import load_study
 
@@ -79,3 +83,34 @@ def test_data_that_are_not_there_are_named(segment: Path) -> None:
     segment.parent.rmdir()
     with pytest.raises(ConfigError, match="no data: there is no"):
         digest(segment)
+
+
+def test_other_prices_are_other_inputs(segment: Path) -> None:
+    profile = segment.parents[1] / "prices.toml"
+    priced = f'profile = "{profile}"\nquery ='
+    digests = set()
+    for tuple_ps in (100, 200):
+        profile.write_text(
+            (PROFILES / "default.toml").read_text() + f"\n# {tuple_ps}\n", encoding="utf-8"
+        )
+        digests.add(digest(segment, "query =", priced))
+    assert len(digests) == 2
+
+
+def test_another_topology_or_structure_of_ones_own_is_another_input(
+    segment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = segment.parents[1] / "own_index_of_inputs.py"
+    monkeypatch.syspath_prepend(module.parent)
+    digests = set()
+    for text in ("", "# changed\n"):
+        module.write_text(
+            f"from joins.indexes.windows.nested_loop import NestedLoop\n{text}\n\n"
+            "class Own(NestedLoop):\n    pass\n"
+        )
+        monkeypatch.delitem(sys.modules, module.stem, raising=False)
+        import_module(module.stem)
+        findings._digest_package.cache_clear()
+        own = f"topology = 'split_join'\nparameters = {{ index = '{module.stem}:Own' }}\nquery ="
+        digests.add(digest(segment, "query =", own))
+    assert len(digests) == 2
