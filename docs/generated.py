@@ -200,7 +200,8 @@ class Keys(Generated):
         section = schema if argument == "RunConfig" else schema["$defs"][argument]
         rows = []
         for name, value in section["properties"].items():
-            default = value.get("default")
+            written_in = (value, *value.get("anyOf", ()))
+            default = next((one["default"] for one in written_in if "default" in one), None)
             shown = (
                 f"`{written(default, value)}`"
                 if default != "" and isinstance(default, (str, int, float))
