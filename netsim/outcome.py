@@ -78,7 +78,8 @@ class Outcome:
     tuples
         Tuples that sources fed in.
     messages, nbytes
-        Messages that crossed between two actors, and the bytes of those that crossed between sites.
+        Messages that crossed between two actors, and the bytes of those that crossed between sites;
+        of a live run, of all.
     due
         By sender and receiver how many messages were to be received: those sent but for those lost
         for good, and one more for each that arrived twice.
