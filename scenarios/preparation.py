@@ -25,9 +25,10 @@ from spark_bridge.pipeline.source import ROWS, RawSource, inspect_files, lay_out
 from spark_bridge.prepared import PreparedStream
 
 _MOST_IN_MEMORY = 1 << 22
-"""Most tuples that the streams of all runs have in memory together: some 450 MB."""
-
+"""Most tuples that the streams of all runs have in memory together: some 450 MB, where they have
+but few columns."""
 _LARGEST_FILE = 128 << 20
+"""Most bytes of a file that is read into memory."""
 
 _MOMENTS = (pa.types.is_timestamp, pa.types.is_date)
 _TIMES = (*_MOMENTS, pa.types.is_integer, pa.types.is_float32, pa.types.is_float64)
@@ -130,9 +131,11 @@ def _table(source: RawSource, most: int) -> pa.Table | None:
         and all(name in file.columns and _is(_TIMES, file.columns[name]) for name in times)
         and all(_is(_FIELDS, file.columns[name]) for name in layout.fields.values())
     )
+    if not simple:
+        return None
     try:
         with open_parquet(file.path) as parquet:
-            return parquet.read(columns=read) if simple else None
+            return parquet.read(columns=read)
     except (pa.ArrowException, OSError):  # Spark says what is damaged
         return None
 
