@@ -117,7 +117,9 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks on parameters that are allowed, but say less than they seem to."""
-        noted = self.topology.notes(self.job(pairs=False), self.parameters)
+        # As they were set: `parameters` has a plan in place of the search for it.
+        chosen = make_parameters(self.topology, self.config.parameters)
+        noted = self.topology.notes(self.job(pairs=False), chosen)
         return noted if self.choice is None else (str(self.choice), *noted)
 
     @property

@@ -29,10 +29,10 @@ from joins.indexes.pim_tree.forest import level_nodes
 from joins.indexes.pim_tree.forest_index import WIDTH
 from joins.threads import usable_cores
 from joins.window_join.registry import SHARED, IndexName, WindowJoinSpec
-from joins.window_join.window_join import LOOKUP_ROWS, WindowJoin
+from joins.window_join.window_join import WindowJoin
 from topologies.actor_graph import ActorGraph
 from topologies.own_class import OrOwnClass, derived_from
-from topologies.topology import STRICT, Job, Topology, TopologyError
+from topologies.topology import STRICT, Job, Topology, TopologyError, unused_notes
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -40,6 +40,29 @@ class IbwjParameters(WindowJoinSpec):
     """What can be set of the index-based window join."""
 
     index: Annotated[IndexName, OrOwnClass(derived_from(WindowJoin))] = "pim_tree"
+
+
+_INDEXES_OF: dict[str, tuple[IndexName, ...]] = {
+    "merge": ("pim_tree", "im_tree"),
+    "merge_ratio": ("pim_tree", "im_tree"),
+    "insertion_depth": ("pim_tree",),
+    "chain_length": ("ib_chain", "b_chain"),
+}
+"""Parameter to the indexes that have it."""
+
+
+def _unused(p: IbwjParameters, *, live: bool) -> dict[str, str]:
+    """Return each parameter that changes nothing, and what does not depend on it."""
+    unused = {name: p.index_name for name, of in _INDEXES_OF.items() if p.index not in of}
+    if p.threads:
+        unused["lookup_rows"] = "an index that threads share"
+        if live:
+            unused["cores"] = "a live run"
+    else:
+        unused |= dict.fromkeys(("cores", "task_rows", "merge"), "one thread")
+        if not live:
+            unused["lookup_rows"] = "virtual time"
+    return unused
 
 
 def _unit_ps(job: Job, index: str, cores: int) -> tuple[int, ...]:
@@ -73,7 +96,7 @@ class IbwjTopology(Topology[IbwjParameters]):
     window_per_stream = True
 
     def notes(self, job: Job, parameters: IbwjParameters) -> tuple[str, ...]:
-        """Return notes on threads that share cores, and on a depth beyond the tree's."""
+        """Return notes on shared cores, a depth beyond the tree's, and what changes nothing."""
         p, notes = parameters, []
         cores = usable_cores() if job.live else p.cores
         if cores and p.threads > cores:
@@ -88,10 +111,7 @@ class IbwjTopology(Topology[IbwjParameters]):
                     f"insertion_depth = {p.insertion_depth}: the tree of a window of {longest} "
                     f"tuples is {deepest} deep, so subindexes hang at {deepest}"
                 )
-        if p.lookup_rows != LOOKUP_ROWS and (p.threads or not job.live):
-            whose = "threads that share an index do" if p.threads else "virtual time does"
-            notes.append(f"lookup_rows = {p.lookup_rows}: {whose} not depend on it")
-        return tuple(notes)
+        return (*notes, *unused_notes(p, _unused(p, live=job.live)))
 
     def assemble(self, job: Job, parameters: IbwjParameters) -> ActorGraph:
         """Return source, machine and sink.

@@ -35,7 +35,7 @@ from actors.protocol import FEEDBACK
 from actors.stream_source import StreamSource
 from joins.interval_join import with_key
 from topologies.actor_graph import ActorGraph
-from topologies.topology import STRICT, Job, P, Pes, Topology
+from topologies.topology import STRICT, Job, P, Pes, Topology, unused_notes
 from topologies.window_join import Fanout, SplitJoinTopology, add_gate, connect_by_trees
 
 Turns = Annotated[int, Interval(ge=0, le=1000)]
@@ -338,6 +338,12 @@ class HpOijParameters(CollectedParameters, KeyedParameters):
     max_splitting: Pes | None = None
 
 
+_MEASURED = (
+    "heuristic", "calibration_turns", "recalibration_turns", "threshold", "max_splitting",
+)  # fmt: skip
+"""Parameters of HP-OIJ that have an effect while *splitting* is None."""
+
+
 class HpOijTopology(PatternTopology[HpOijParameters]):
     """HP-OIJ (PPOIJ, sections 3.3 and 4.3): a key is split over some of the replicas.
 
@@ -348,6 +354,16 @@ class HpOijTopology(PatternTopology[HpOijParameters]):
     name = "hp_oij"
     title = "HP-OIJ: interval join, each key split over as many replicas as it needs"
     parameters_type = HpOijParameters
+
+    def notes(self, job: Job, parameters: HpOijParameters) -> tuple[str, ...]:
+        """Return notes on a splitting that is set: what it leaves unused, and where it is cut."""
+        p = parameters
+        if p.splitting is None:
+            return ()
+        notes = unused_notes(p, dict.fromkeys(_MEASURED, "a splitting that is set"))
+        if p.splitting > p.replicas:
+            notes += (f"splitting = {p.splitting}: cut to the number of replicas, {p.replicas}",)
+        return notes
 
     def emitter(self, parameters: HpOijParameters) -> tuple[type[Emitter], dict[str, Any]]:
         """Return emitters that multicast, calibrated unless the splitting degree is set."""

@@ -34,7 +34,7 @@ from joins.indexes.panjoin.subwindow import CAPACITY_MOST, SubwindowShape
 from joins.queries.windows import Window
 from topologies.actor_graph import ActorGraph
 from topologies.quantities import Duration
-from topologies.topology import STRICT, Job, Pes, Topology, TopologyError
+from topologies.topology import STRICT, Job, Pes, Topology, TopologyError, unused_notes
 
 _SUBWINDOWS_PER_WINDOW = 16
 """As in the paper's experiments: one on each of 16 workers."""
@@ -113,6 +113,19 @@ class PanJoinTopology(Topology[PanJoinParameters]):
         "SELECT R.id, S.id FROM R, S WHERE ABS(R.value - S.value) <= 5 "
         "WINDOW AS (SLIDE INTERVAL '1000' ON '16000')"
     )
+
+    def notes(self, job: Job, parameters: PanJoinParameters) -> tuple[str, ...]:
+        """Return notes on sizes that the chosen structure does not have."""
+        match parameters.structure:
+            case "bi_sort":
+                unused = {"sigma": "a BI-Sort"}
+            case "rap_table":
+                unused = {"buffer": "a RaP-Table"}
+            case "wib_tree":
+                unused = {"buffer": "a WiB+-Tree"}
+            case "auto":
+                unused = {}
+        return unused_notes(parameters, unused)
 
     def in_miniature(self, parameters: PanJoinParameters) -> PanJoinParameters:
         """Return *parameters* with the sizes that follow from the window."""

@@ -68,7 +68,14 @@ from topologies.semijoins.plans import (
 from topologies.semijoins.replanning import GreedyPlans
 from topologies.semijoins.searches import SEARCHES
 from topologies.semijoins.shedding import Budget, shared_fields
-from topologies.topology import STRICT, Approximation, Job, Topology, TopologyError
+from topologies.topology import (
+    STRICT,
+    Approximation,
+    Job,
+    Topology,
+    TopologyError,
+    unused_notes,
+)
 
 Intervals = Annotated[int, Interval(ge=1, le=1_000_000)]
 BytesPerSecond = Annotated[int, Interval(ge=1, le=10**12)]
@@ -170,6 +177,12 @@ class SemijoinTopology(Topology[SemijoinParameters]):
             byte_budget=parameters.byte_budget,
             exact=parameters.punctuated,
         )
+
+    def notes(self, job: Job, parameters: SemijoinParameters) -> tuple[str, ...]:
+        """Return a note on Bloom filters that no search may choose."""
+        if parameters.plan in SEARCHES or parameters.replan_every is not None:
+            return ()
+        return unused_notes(parameters, {"bloom": "a plan that is not searched for"})
 
     def in_miniature(self, parameters: SemijoinParameters) -> SemijoinParameters:
         """Return *parameters* with nothing shed and no tree: a miniature's window is counted.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from traceback import extract_tb
@@ -61,6 +61,25 @@ class TopologyError(JoinsimError, ValueError):
 
 class TopologyFaultError(TopologyError):
     """A topology whose own code raised something else; names the exception and its place."""
+
+
+def unused_notes(parameters: Any, subjects: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a note on each parameter that is not at its default and changes nothing.
+
+    Parameters
+    ----------
+    parameters
+        Those of a topology.
+    subjects
+        Parameter to what does not depend on it, in the singular.
+    """
+    defaults = type(parameters)()
+    values = {name: getattr(parameters, name) for name in subjects}
+    return tuple(
+        f"{name} = {value!r}: {subjects[name]} does not depend on it"
+        for name, value in values.items()
+        if value != getattr(defaults, name)
+    )
 
 
 def _wide_area(sites: Iterable[str]) -> nx.Graph:

@@ -44,6 +44,7 @@ _NONCE = struct.Struct("<32s")
 _PROOF = struct.Struct("<32s")
 _INTRODUCTION = struct.Struct("<I32s32s")  # the member's number, its nonce, its proof
 _LENGTH = struct.Struct("<Q")
+_TIMEVAL = struct.Struct("@ll")  # seconds and microseconds, as the system has them
 _FRAME_BYTES = 2**32
 _BUFFER_BYTES = 4 * 2**20
 _SMALL_BYTES = 2**14
@@ -251,6 +252,14 @@ class ProcessLink:
         self._read_to = self._filled = 0
         self.heard_s = time.monotonic()
 
+    def limit_sending(self, limit_s: float) -> None:
+        """Have `send` raise :exc:`TimeoutError` once the other end has taken nothing for so long.
+
+        A process that is stopped takes nothing, while its machine keeps the connection up.
+        """
+        limit = _TIMEVAL.pack(*divmod(int(limit_s * 1_000_000), 1_000_000))
+        self._pipe.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
     def send(self, value: Any) -> None:
         """Send a value; raise :exc:`OSError` when the other end is gone."""
         parts = to_parts(value)
@@ -259,10 +268,14 @@ class ProcessLink:
             raise ValueError(f"a frame of {length} bytes; {_FRAME_BYTES} at most can be sent")
         parts.insert(0, _LENGTH.pack(length))
         with self._sending:
-            if length < _SMALL_BYTES:
-                self._pipe.sendall(b"".join(parts))
-            else:
-                _send_all(self._pipe, parts)
+            try:
+                if length < _SMALL_BYTES:
+                    self._pipe.sendall(b"".join(parts))
+                else:
+                    _send_all(self._pipe, parts)
+            except BlockingIOError:
+                self.close()  # a part of the frame may have been taken: no other can follow it
+                raise TimeoutError("the other end takes nothing") from None
 
     def beat(self) -> None:
         """Send a sign of life, unless a frame is just being sent, which is one too."""

@@ -101,12 +101,20 @@ class Door:
         return Mesh(member, links)
 
 
-def join_last(addresses: Sequence[Address], secrets: Secrets) -> Mesh:
+def join_last(
+    addresses: Sequence[Address], secrets: Secrets, *, send_limit_s: float | None = None
+) -> Mesh:
     """Connect with the members behind *addresses* and return the mesh, as the one after them.
+
+    A member that takes nothing of what is sent to it for *send_limit_s* is lost. Only this member
+    limits its sending: nobody gives the driver up when a person stops it for a while.
 
     Raise :exc:`OSError` when one of them cannot be reached.
     """
     with _connected(len(addresses), addresses, secrets) as links:
+        if send_limit_s is not None:
+            for link in links.values():
+                link.limit_sending(send_limit_s)
         return Mesh(len(addresses), links)
 
 
@@ -160,7 +168,7 @@ class Mesh:
             link.close()
 
     def send(self, peer: int, value: Any) -> None:
-        """Send *value* to *peer*; raise :exc:`MemberLostError` when it is gone."""
+        """Send *value* to *peer*; raise :exc:`MemberLostError` when it is gone or takes nothing."""
         try:
             self._links[peer].send(value)
         except OSError:

@@ -136,8 +136,9 @@ class RayProcesses:
     cores
         Of the cluster, reserved for each.
     silence_s
-        For so long a process may give no sign of life. It gives one every second, also while it
-        compiles; not while it is stopped, or in a kernel that lets no other thread run.
+        For so long a process may give no sign of life, or take nothing of what is sent to it. It
+        gives one every second, also while it compiles; not while it is stopped, or in a kernel that
+        lets no other thread run.
     encrypt
         Encrypt what processes on different machines send each other.
     reuse
@@ -195,7 +196,7 @@ class RayProcesses:
                 process.join.remote(member, addresses, self.count + 1, shared)
                 for member, process in enumerate(self._processes)
             ]
-            mesh = join_last(addresses, shared)
+            mesh = join_last(addresses, shared, send_limit_s=self._silence_s)
             self._get(joined)
         except GetTimeoutError:
             cores = int(ray.cluster_resources().get("CPU", 0))
@@ -324,9 +325,9 @@ class RayProcesses:
             except RayError:
                 pass  # the process itself is gone
         return ProcessLostError(
-            f"process {lost.member} of the Ray backend is gone: it was killed (out of memory?), or "
-            "its node or the whole cluster went away. No process of this run is left; start it "
-            "again"
+            f"process {lost.member} of the Ray backend is gone: it was killed (out of memory?) or "
+            "stopped, or its node or the whole cluster went away. No process of this run is left; "
+            "start it again"
         )
 
 

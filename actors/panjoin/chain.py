@@ -57,7 +57,8 @@ class ChainRule:
 class _Link:
     """A subwindow: its number, its worker, and what is in it.
 
-    *stretch* is the stretch of event time that it covers, 0 without a bound.
+    *stretch* is the stretch of event time that it covers, 0 without a bound. *closed* is whether it
+    is full or its time is over, and a command with `Insert.fills` is out.
     """
 
     number: int
@@ -67,6 +68,7 @@ class _Link:
     tuples: int = 0
     newest_id: int = -1
     newest_ns: int = LEAST
+    closed: bool = False
 
     @property
     def stop(self) -> int:
@@ -99,7 +101,8 @@ class Chain(Stateful):
         """Cut a batch at the ends of subwindows.
 
         A tuple that is older than the newest of a closed subwindow is for that one's buffer. In
-        streams that arrive in order there are none.
+        streams that arrive in order there are none. An insertion of no tuples closes a subwindow
+        whose time ended between two batches.
 
         Parameters
         ----------
@@ -118,21 +121,30 @@ class Chain(Stateful):
         commands: list[tuple[int, Insert]] = []
         left = batch
         while len(left):
-            closed = [link for link in self._links if not self._is_open(link)]
+            closed = [link for link in self._links if link.closed]
             home = np.searchsorted([link.newest_id for link in closed], left.id)
             for place in np.unique(home[home < len(closed)]).tolist():
                 link, late = closed[place], _rows_of(left, home == place)
                 commands.append((link.worker, Insert(self._stream, link.number, late, late=True)))
             left = _rows_of(left, home == len(closed))
             if len(left):
+                commands += self._close_before(left)
                 link, create, new, left = self._fill(left)
-                fills = link.tuples == self._rule.capacity or len(left) > 0
-                insert = Insert(self._stream, link.number, new, create, fills=fills)
+                link.closed = link.tuples == self._rule.capacity or len(left) > 0
+                insert = Insert(self._stream, link.number, new, create, fills=link.closed)
                 commands.append((link.worker, insert))
         return commands
 
-    def _is_open(self, link: _Link) -> bool:
-        return link is self._links[-1] and link.tuples < self._rule.capacity
+    def _close_before(self, batch: Batch) -> list[tuple[int, Insert]]:
+        """Close the open subwindow if every tuple of *batch* is past its stretch of event time.
+
+        Return its worker and the command; nothing where no subwindow is closed.
+        """
+        link = self._links[-1] if self._links else None
+        if link is None or link.closed or link.stretch >= self._stretches(batch.ts).min():
+            return []
+        link.closed = True
+        return [(link.worker, Insert(self._stream, link.number, batch.slice(0, 0), fills=True))]
 
     def _fill(self, batch: Batch) -> tuple[_Link, Create | None, Batch, Batch]:
         """Put the earliest tuples of a batch, newer than all closed subwindows, into an open one.
@@ -141,10 +153,9 @@ class Chain(Stateful):
         """
         create = None
         stretches = self._stretches(batch.ts)
-        first = int(stretches.min())
         link = self._links[-1] if self._links else None
-        if link is None or not self._is_open(link) or link.stretch < first:
-            link, create = self._create(first)
+        if link is None or link.closed:
+            link, create = self._create(int(stretches.min()))
         fitting = stretches <= link.stretch
         room = self._rule.capacity - link.tuples
         if np.count_nonzero(fitting) > room:  # Positions are in the order of event times.

@@ -314,7 +314,7 @@ class Manager(Actor):
                 tuple(expire[worker]),
                 collected.span,
             )
-            if commands.rows or commands.expire:
+            if commands.rows or commands.insert or commands.expire:
                 context.send("worker", commands, to=worker)
                 if self._mirror is not None:
                     self._mirror.expect_answer(worker, commands)

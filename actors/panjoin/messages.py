@@ -47,6 +47,8 @@ class Create(PayloadPart):
 class Insert(PayloadPart):
     """Store *batch*, in ascending order of the indexed field, in subwindow *number* of *stream*.
 
+    An empty batch only closes the subwindow: its time ended between two batches of the stream.
+
     Attributes
     ----------
     create

@@ -74,11 +74,14 @@ class WorkerSubwindows(Stateful):
             if create is not None and create.structure in self._kinds:
                 subwindows[insert.number] = self._create(self._shapes[insert.stream], create)
             subwindow = subwindows.get(insert.number)
-            if subwindow is not None:
+            if subwindow is None:
+                continue
+            if len(insert):
                 work, size = self._insert(subwindow, insert), len(subwindow)
                 steps.append((work, Step(f"{subwindow.kind}.insert", len(insert), size)))
-                if insert.fills:
-                    steps.append((subwindow.seal(), Step(f"{subwindow.kind}.seal", size, size)))
+            if insert.fills:
+                size = len(subwindow)
+                steps.append((subwindow.seal(), Step(f"{subwindow.kind}.seal", size, size)))
         return steps
 
     def _create(self, shape: SubwindowShape, create: Create) -> Subwindow:

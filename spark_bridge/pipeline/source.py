@@ -168,7 +168,8 @@ def inspect_files(paths: Iterable[str | Path]) -> list[RawFile]:
     """Return every file of *paths*, folders opened, in order.
 
     Raise :exc:`DataError` for a file that is missing, unreadable, empty, damaged, or neither CSV
-    nor Parquet, and for files with different columns.
+    nor Parquet, and for files with different columns, or with timestamps in nanoseconds in one
+    file and another type of that column in the next.
     """
     files = [_inspect(file) for path in paths for file in _expand(Path(path))]
     first = files[0]
@@ -184,7 +185,19 @@ def inspect_files(paths: Iterable[str | Path]) -> list[RawFile]:
                 f"{other.path} and {first.path} have different columns "
                 f"(only one has {', '.join(differ)}): the files of one stream must have the same"
             )
+        for name, kind in first.columns.items():
+            if has_nanoseconds(kind) != has_nanoseconds(other.columns[name]):
+                raise DataError(
+                    f"column {name!r} is {other.columns[name]} in {other.path} but {kind} in "
+                    f"{first.path}: Spark cannot read the two as one column; cast it in one of "
+                    "the files to the other's type"
+                )
     return files
+
+
+def has_nanoseconds(kind: pa.DataType) -> bool:
+    """Return whether a column is of timestamps in nanoseconds, which Spark reads as integers."""
+    return pa.types.is_timestamp(kind) and kind.unit == "ns"
 
 
 def require_unchanged(files: Iterable[RawFile]) -> None:

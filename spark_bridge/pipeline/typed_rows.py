@@ -27,7 +27,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from joins.errors import DataError
 from spark_bridge.engines import one_line
 from spark_bridge.pipeline.quotes import write_with_line_feeds
-from spark_bridge.pipeline.source import ROWS, RawSource, Task
+from spark_bridge.pipeline.source import ROWS, RawSource, Task, has_nanoseconds
 from spark_bridge.pipeline.values import (
     MOMENTS,
     NS_PER_UNIT,
@@ -252,11 +252,7 @@ def _parquet(
 ) -> DataFrame:
     # Spark has no nanoseconds: such columns arrive as integers. So do durations, of whatever unit,
     # and times of day, if they are asked for as integers.
-    nanos = {
-        name: kind
-        for name, kind in types.items()
-        if pa.types.is_timestamp(kind) and kind.unit == "ns"
-    }
+    nanos = {name: kind for name, kind in types.items() if has_nanoseconds(kind)}
     reader = spark.read
     if any(pa.types.is_time(kind) for kind in types.values()):
         reader = reader.schema(_with_times_as_integers(spark, types, folder / "types.parquet"))

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.hosting.links import ProcessLink, Secrets, answer, greet
-from actors.hosting.mesh import Door, Mesh, join_last
+from actors.hosting.mesh import Door, MemberLostError, Mesh, join_last
 from actors.serialisation import FormatError, from_bytes
 from joins.errors import JoinsimError
 from tests.actors.certificates import OURS, THEIRS
@@ -27,6 +27,9 @@ ARRAYS = st.lists(
     st.tuples(st.sampled_from(["int64", "float64", "bool", "uint8"]), st.integers(0, 700)),
     max_size=6,
 )
+
+_MORE_THAN_FITS = np.zeros(2**23)
+"""More than a connection takes before its other end reads."""
 
 
 @settings(max_examples=40)
@@ -72,6 +75,42 @@ def test_a_frame_that_would_take_all_memory_is_refused_before_any_is_taken() -> 
         with pytest.raises(ConnectionAbortedError, match="a frame of 1152921504606846976 bytes"):
             link.read()
     link.close()
+
+
+def test_a_send_to_an_end_that_takes_nothing_ends_after_the_limit() -> None:
+    here, there = _pair()
+    link = ProcessLink(here)
+    link.limit_sending(0.2)
+    mesh = Mesh(1, {0: link})
+    with there, mesh:
+        for _ in range(2):  # the frame that was cut off cannot be followed by another
+            began_s = time.monotonic()
+            with pytest.raises(MemberLostError, match="process 0 is gone"):
+                mesh.send(0, _MORE_THAN_FITS)
+            assert time.monotonic() - began_s < 5
+        with pytest.raises(MemberLostError, match="process 0 is gone"):
+            mesh.receive(10)
+
+
+def test_a_slow_end_gets_everything_though_it_takes_longer_than_the_limit() -> None:
+    here, there = _pair()
+    link = ProcessLink(here)
+    link.limit_sending(0.5)
+
+    def take_slowly() -> int:
+        taken, room = 0, bytearray(2**22)
+        while got := there.recv_into(room):
+            taken += got
+            time.sleep(0.05)
+        return taken
+
+    with there, ThreadPoolExecutor(1) as pool:
+        taking = pool.submit(take_slowly)
+        began_s = time.monotonic()
+        link.send(_MORE_THAN_FITS)
+        assert time.monotonic() - began_s > 0.5
+        link.close()
+        assert taking.result(10) > _MORE_THAN_FITS.nbytes
 
 
 @pytest.fixture

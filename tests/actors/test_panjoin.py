@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,8 @@ class System:
     results: Any = "sink"
     structure: Any = "bi_sort"
     batch_count: int = 4
+    stretch_ns: int | None = None
+    shape: SubwindowShape = SHAPE
     waiting: list[tuple[int, Commands]] = field(default_factory=list)
     commanded: list[tuple[int, Commands]] = field(default_factory=list)
     heard: list[Feedback] = field(default_factory=list)
@@ -65,13 +67,13 @@ class System:
         common: dict[str, Any] = {
             "query": QUERY,
             "schemas": SCHEMAS,
-            "shapes": (SHAPE, SHAPE),
+            "shapes": (self.shape, self.shape),
             "pairs": True,
         }
         rules = tuple(
             ChainRule(
                 capacity=CAPACITY,
-                stretch_ns=None,
+                stretch_ns=self.stretch_ns,
                 structure=self.structure,
                 workers=WORKERS,
                 first_worker=stream,
@@ -247,6 +249,54 @@ def test_windows_of_time_cut_subwindows_at_stretches_of_event_time() -> None:
     assert [insert.fills for _, insert in commands] == [True, True, False]
 
 
+def test_a_subwindow_ends_by_time_though_its_end_is_between_two_batches() -> None:
+    rule = ChainRule(capacity=100, stretch_ns=50, structure="bi_sort", workers=2, first_worker=0)
+    chain, every = Chain(0, rule), fed(0, (list(range(12)), []), (0, 0)).arrivals.parts[0]
+    sent = []
+    for begin, end in ((0, 5), (5, 7), (7, 12)):  # ten ns apart
+        batch = every.slice(begin, end)
+        sent.append(
+            [
+                (worker, insert.number, len(insert), insert.fills)
+                for worker, insert in chain.store(batch, batch.fields["v"])
+            ]
+        )
+        again = Chain(0, rule)
+        again.restore(chain.snapshot())
+        chain = again
+    assert sent == [
+        [(0, 0, 5, False)],
+        [(0, 0, 0, True), (1, 1, 2, False)],
+        [(1, 1, 3, True), (0, 2, 2, False)],
+    ]
+
+
+@pytest.mark.parametrize("results", ["sink", "manager"])
+def test_the_worker_of_a_subwindow_whose_time_is_over_merges_its_buffer(results: str) -> None:
+    system = System(results=results, stretch_ns=40, shape=replace(SHAPE, buffer=CAPACITY))
+    for begin in (0, 4):
+        system.tell_manager("out", fed(begin, ([3, 1, 4, 1], []), (begin, 0)))
+        system.deliver()
+    stored = [worker._subwindows.of_stream(0) for worker in system.workers]
+    assert stored[0][0].bi_sort.sizes == (4, 0)
+    assert stored[1][1].bi_sort.sizes == (0, 4)
+    system.tell_manager("out", fed(8, ([], [4, 1, 9, 9]), (8, 0)))
+    system.deliver()
+    assert len(system.pairs()) == 2 * (2 + 2)  # 4 with 3 and 4, 1 with both of the ones
+
+
+@pytest.mark.parametrize("structure", ["rap_table", "wib_tree"])
+def test_a_table_whose_time_is_over_reports_its_splitters(structure: str) -> None:
+    system = System(structure=structure, stretch_ns=40)
+    for begin in (0, 4, 8):
+        system.tell_manager("out", fed(begin, ([1, 2, 3, 40], []), (begin, 0)))
+        system.deliver()
+    inserts = (insert for _, sent in system.commanded for insert in sent.insert)
+    creations = [insert.create for insert in inserts if insert.create is not None]
+    sampled = [create.splitters is not None for create in creations]
+    assert sampled == [False, False, structure == "rap_table"]
+
+
 def test_a_tuple_older_than_a_closed_subwindow_goes_into_its_buffer() -> None:
     """Closed by count, or by time; what is newer than all closed ones fills the newest."""
     for rule in (
@@ -271,6 +321,7 @@ def test_a_tuple_older_than_a_closed_subwindow_goes_into_its_buffer() -> None:
             ]
         else:
             assert sent[1:] == [
+                (0, 0, [], False),  # its time is over
                 (1, 1, [4, 7], False),
                 (0, 2, [9], False),
                 (1, 1, [5, 6], True),

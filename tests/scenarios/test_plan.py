@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from actors.feed import Disorder
 from actors.source import Feeding
 from joins.queries.parser import parse_query
 from scenarios.formatting import by_reason
-from scenarios.plan import name_others
+from scenarios.plan import make_plan, name_others
 from scenarios.scenario_files import ConfigError, build
 from scenarios.system_choice import choose
+from scenarios.tables import prepare_tables
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1 s' ON '10 s')"
 TWO_WINDOWS = "WINDOW A AS (SLIDE INTERVAL '1' ON '2'), B AS (SLIDE INTERVAL '1' ON '3')"
@@ -56,6 +58,34 @@ def test_a_system_that_cannot_names_those_that_can() -> None:
     assert "kp_oij" in named("spo_join")
     assert "hash_join" not in named("spo_join")
     assert named("kp_oij") == ""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "notes"),
+    [
+        ({"plan": "greedy"}, ()),
+        ({}, ("bloom = True: a plan that is not searched for does not depend on it",)),
+    ],
+)
+def test_notes_are_on_parameters_as_they_were_set(
+    parameters: dict[str, str], notes: tuple[str, ...]
+) -> None:
+    """A search has its plan take its own place among the parameters."""
+    query = parse_query(f"SELECT * FROM A, B WHERE A.k = B.k {WINDOW}")
+    table = {"ts": np.arange(60) * 10**8, "k": np.arange(60) % 7}
+    values = {
+        "name": "searched",
+        "query": str(query),
+        "topology": "semijoin",
+        "streams": [{"table": "t"}] * 2,
+        "parameters": parameters | {"bloom": True},
+    }
+    plan = make_plan(
+        build(values, where="test"),
+        prepare=lambda *_: prepare_tables(query, [table, table], [None, None]),
+    )
+    assert plan.parameters.plan != "greedy"
+    assert plan.notes == notes
 
 
 def test_a_reason_is_given_once_with_all_of_its_systems() -> None:

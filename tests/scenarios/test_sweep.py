@@ -14,6 +14,7 @@ import pytest
 
 import joinsim as js
 from scenarios.plan import topology_of
+from scenarios.run import execute
 from scenarios.scenario_files import ConfigError, build
 from scenarios.study import point_runs
 from scenarios.sweep import Range, read_ranges, settings_of, sweep_study
@@ -89,8 +90,6 @@ def test_a_window_needs_no_value_beside_its_range(topology: str) -> None:
 def test_a_point_that_fails_does_not_end_a_search_for_rates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    execute = point_runs.execute
-
     def failing(plan: Any, *more: Any, **how: Any) -> Any:
         if plan.parameters.pes == 1:
             raise RuntimeError("broken")

@@ -56,11 +56,27 @@ def test_an_index_that_threads_cannot_share_is_refused_with_those_they_can() -> 
         ({"insertion_depth": 2}, 1, ["2: the tree of a window of 1 tuples is 0 deep"]),
         ({"threads": 8, "cores": 8}, 1 << 16, []),
         ({"lookup_rows": 1}, 1 << 16, ["1: virtual time does not depend on it"]),
-        ({"lookup_rows": 2, "threads": 8}, 1 << 16, ["2: threads that share an index do not"]),
+        ({"lookup_rows": 2, "threads": 8}, 1 << 16, ["2: an index that threads share does not"]),
+        (
+            {"cores": 4, "task_rows": 8},
+            1 << 16,
+            ["cores = 4: one thread does", "task_rows = 8: one"],
+        ),
+        ({"merge": "blocking"}, 1 << 16, ["merge = 'blocking': one thread does not depend on it"]),
+        ({"merge": "blocking", "threads": 2}, 1 << 16, []),
+        ({"merge": "blocking", "threads": 2, "index": "bw_tree"}, 1 << 16, ["bw_tree does not"]),
+        ({"chain_length": 4}, 1 << 16, ["chain_length = 4: pim_tree does not depend on it"]),
+        ({"chain_length": 4, "index": "ib_chain"}, 1 << 16, []),
+        ({"merge_ratio": 0.5, "index": "im_tree"}, 1 << 16, []),
+        (
+            {"merge_ratio": 0.5, "insertion_depth": 3, "index": "b_plus_tree"},
+            1 << 16,
+            ["merge_ratio = 0.5: b_plus_tree does not", "insertion_depth = 3: b_plus_tree"],
+        ),
     ],
 )
 def test_what_says_less_than_it_seems_to_is_noted(
-    values: dict[str, int], window: int, says: list[str]
+    values: dict[str, object], window: int, says: list[str]
 ) -> None:
     notes = IBWJ.notes(
         IBWJ.sketch(parse_query(QUERY.format(window))), make_parameters(IBWJ, values)
@@ -149,8 +165,9 @@ def test_tasks_are_larger_where_threads_are_real(
 
 def test_more_real_threads_than_cores_are_noted() -> None:
     job = replace(IBWJ.sketch(parse_query(QUERY.format(1 << 16))), live=True)
-    (note,) = IBWJ.notes(job, make_parameters(IBWJ, {"threads": 1000, "cores": 1000}))
-    assert note.startswith("1000 threads on")
+    shared, unused = IBWJ.notes(job, make_parameters(IBWJ, {"threads": 1000, "cores": 1000}))
+    assert shared.startswith("1000 threads on")
+    assert unused == "cores = 1000: a live run does not depend on it"
 
 
 @pytest.mark.parametrize("index", registry.INDEXES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,12 @@ from joins.batch import Schema
 from joins.hashing import partition
 from joins.queries.parser import parse_query
 from topologies.actor_graph import ActorGraph
-from topologies.interval_join import KpOijParameters, KpOijTopology
+from topologies.interval_join import (
+    HpOijParameters,
+    HpOijTopology,
+    KpOijParameters,
+    KpOijTopology,
+)
 from topologies.registry import find_topology
 from topologies.topology import Job
 
@@ -65,3 +71,28 @@ def test_a_live_run_of_no_tuples_is_spread_evenly() -> None:
     job = replace(system.sketch(parse_query(QUERY)), files=(stream("A", []), stream("B", [])))
     homes = system.build(replace(job, live=True), KpOijParameters()).homes(2)
     assert [homes[f"oij.{i}"] for i in range(4)] == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "notes"),
+    [
+        ({"splitting": 4}, ()),
+        ({"heuristic": "busiest_first", "threshold": 1.5, "max_splitting": 2}, ()),
+        (
+            {"splitting": 2, "heuristic": "busiest_first", "recalibration_turns": 8},
+            (
+                "heuristic = 'busiest_first': a splitting that is set does not depend on it",
+                "recalibration_turns = 8: a splitting that is set does not depend on it",
+            ),
+        ),
+        (
+            {"splitting": 9},
+            ("splitting = 9: cut to the number of replicas, 4",),
+        ),
+    ],
+)
+def test_what_a_set_splitting_leaves_without_effect_is_noted(
+    parameters: dict[str, Any], notes: tuple[str, ...]
+) -> None:
+    system = HpOijTopology()
+    assert system.notes(system.example(), HpOijParameters(**parameters)) == notes

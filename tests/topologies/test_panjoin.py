@@ -62,6 +62,29 @@ def test_values_that_mean_nothing_are_refused_by_name(parameters: dict[str, Any]
 
 
 @pytest.mark.parametrize(
+    ("parameters", "notes"),
+    [
+        ({"buffer": 4}, ()),
+        ({"buffer": 4, "structure": "auto", "sigma": 1.5}, ()),
+        ({"structure": "rap_table", "sigma": 1.5}, ()),
+        (
+            {"buffer": 4, "structure": "rap_table"},
+            ("buffer = 4: a RaP-Table does not depend on it",),
+        ),
+        (
+            {"buffer": 4, "structure": "wib_tree"},
+            ("buffer = 4: a WiB+-Tree does not depend on it",),
+        ),
+        ({"sigma": 1.5}, ("sigma = 1.5: a BI-Sort does not depend on it",)),
+    ],
+)
+def test_a_size_that_the_structure_does_not_have_is_noted(
+    parameters: dict[str, Any], notes: tuple[str, ...]
+) -> None:
+    assert PANJOIN.notes(PANJOIN.example(), PanJoinParameters(**parameters)) == notes
+
+
+@pytest.mark.parametrize(
     ("query", "parameters", "message"),
     [
         ("SELECT * FROM T WHERE T.v1 < T.v2", {}, "two streams out of order, not one with itself"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -185,6 +186,25 @@ def test_what_cannot_be_joined_is_refused_by_name() -> None:
     assert "takes 32 bytes" in refused(chain, tuple_bytes={"A": 31})
     with pytest.raises(ValidationError, match="tau"):
         SemijoinParameters(tau=0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "noted"),
+    [
+        ({}, True),
+        ({"plan": "A: B SP-D, C SP-D; B: A SP-D, C SP-D; C: B SP-D, A SP-D"}, True),
+        ({"plan": "exhaustive"}, False),
+        ({"replan_every": 5}, False),
+    ],
+)
+def test_bloom_filters_that_no_search_may_choose_are_noted(
+    parameters: dict[str, Any], noted: bool
+) -> None:
+    chosen, unset = SemijoinParameters(bloom=True, **parameters), SemijoinParameters(**parameters)
+    example = TOPOLOGY.sketch(parse_query(THREE_WAY))
+    note = "bloom = True: a plan that is not searched for does not depend on it"
+    assert TOPOLOGY.notes(example, chosen) == ((note,) if noted else ())
+    assert TOPOLOGY.notes(example, unset) == ()
 
 
 def test_white_space_around_a_plan_means_nothing() -> None:

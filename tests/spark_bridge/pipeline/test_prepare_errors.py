@@ -17,7 +17,7 @@ import pytest
 import joinsim as js
 from joins.errors import DataError, OutputError
 from spark_bridge.pipeline.pipeline import prepare
-from spark_bridge.pipeline.source import RawSource, lay_out
+from spark_bridge.pipeline.source import RawSource, inspect_files, lay_out
 from spark_bridge.query_runs import process_id
 from tests.spark_bridge.helpers import prepare_one, write_csv, write_parquet
 
@@ -252,6 +252,24 @@ def test_files_of_one_stream_must_agree(tmp_path: Path) -> None:
         prepare(RawSource(name="R", paths=[one, two]), tmp_path / "out")
     with pytest.raises(DataError, match="of one format"):
         prepare(RawSource(name="R", paths=[one, three]), tmp_path / "out")
+
+
+@pytest.mark.parametrize("other", [pa.timestamp("us"), pa.int64()], ids=str)
+@pytest.mark.parametrize("first", ["ns", "other"])
+def test_files_of_which_one_has_nanoseconds_are_refused(
+    first: str, other: pa.DataType, tmp_path: Path
+) -> None:
+    for name, kind in {"ns": pa.timestamp("ns"), "other": other}.items():
+        column = pa.array([1, 2], pa.int64()).cast(kind)
+        pq.write_table(pa.table({"ts": [1, 2], "at": column}), tmp_path / f"{name}.parquet")
+    files = [tmp_path / "ns.parquet", tmp_path / "other.parquet"]
+    with pytest.raises(
+        DataError, match=r"column 'at' is .*; cast it in one of the files"
+    ) as raised:
+        inspect_files(files if first == "ns" else files[::-1])
+    named = [f"timestamp[ns] in {files[0]}", f"{other} in {files[1]}"]
+    assert all(text in str(raised.value) for text in named)
+    assert len(inspect_files([files[0]] * 2)) == len(inspect_files([files[1]] * 2)) == 2
 
 
 def test_a_join_field_that_is_not_there_is_answered_with_the_columns_of_the_file() -> None:
