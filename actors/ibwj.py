@@ -116,7 +116,8 @@ class Machine(Actor):
         fed: Fed = message.payload
         rows = self._rows.make(fed.arrivals)
         found = self._join.join(rows, enumerate=self._pairs or bool(self._residual))
-        work = found.work
+        overdue = enumerate(self._rows.overdue)
+        work = sum((self._join.expire(side, before) for side, before in overdue), found.work)
         if work.elapsed_ns:  # of cores side by side only how long they took counts
             context.charge(Work(elapsed_ns=work.elapsed_ns))
         else:

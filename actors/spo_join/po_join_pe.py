@@ -48,6 +48,13 @@ class Sealed:
         """Return the position after the epoch's last of *stream*."""
         return self.segments[stream].first + len(self.segments[stream])
 
+    def is_overdue(self, overdue: Sequence[int]) -> bool:
+        """Return whether all its tuples are below the positions *overdue* of their streams."""
+        return all(
+            not len(segment) or self.stop(stream) <= overdue[stream]
+            for stream, segment in enumerate(self.segments)
+        )
+
 
 @storable
 @dataclass(slots=True)
@@ -92,7 +99,9 @@ class PoJoinPE(Actor):
     segments that are there at once, and the new one when it is built.
 
     A segment is probed until it has expired, as the window state sees it, and dropped when that is
-    true of its epoch in every stream.
+    true of its epoch in every stream. While one stream is silent, the tuples that would show it do
+    not come: epochs that have tuples of the other stream alone are then dropped when the router
+    reports them overdue.
 
     Ports: ``sink``, and what its window state asks for.
 
@@ -110,7 +119,7 @@ class PoJoinPE(Actor):
         Whether to report match ids.
     """
 
-    state = ("_sealed", "_assembling", "_queues", "_window")
+    state = ("_sealed", "_assembling", "_queues", "_window", "_overdue")
 
     def __init__(
         self,
@@ -131,6 +140,7 @@ class PoJoinPE(Actor):
         self._sealed: list[Sealed] = []
         self._assembling: dict[int, Assembly] = {}
         self._queues: dict[int, list[Routed]] = {}
+        self._overdue = (0,) * len(query.streams)
 
     def receive(self, message: Message, context: Context) -> None:
         """Probe tuples, start a queue at a flag, take an array of an epoch, or a count."""
@@ -157,6 +167,7 @@ class PoJoinPE(Actor):
         for queue in self._queues.values():
             queue.append(routed)
         self._window.after_evaluation(routed, context)
+        self._overdue = routed.overdue
 
     def _seal_if_complete(self, epoch: int, context: Context) -> None:
         """Build the epoch's structure once all arrays and the flag are here; drain its queue."""
@@ -238,7 +249,11 @@ class PoJoinPE(Actor):
 
     def _drop_expired(self) -> None:
         alive = {sealed.epoch for stream in self._alive() for sealed in stream}
-        self._sealed = [sealed for sealed in self._sealed if sealed.epoch in alive]
+        self._sealed = [
+            sealed
+            for sealed in self._sealed
+            if sealed.epoch in alive and not sealed.is_overdue(self._overdue)
+        ]
 
 
 def busiest(works: Sequence[Work], threads: int) -> list[Work]:

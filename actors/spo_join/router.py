@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from actors.protocol import Actor, Context, Message, Payload
 from actors.source import Fed, Probes, as_probes
@@ -26,12 +26,17 @@ class Routed(Payload):
         One per stream of the query.
     span
         First and last arrival number.
+    overdue
+        Per stream the position below which neither these tuples nor later ones see it, and no
+        probe shows it (`joins.queries.windows.WindowBounds`). It adds no bytes to the message: the
+        paper's has no such field.
     """
 
     number: int
     epoch: int
     parts: tuple[Probes, ...]
     span: tuple[int, int]
+    overdue: tuple[int, ...]
 
     bytes_of = ("parts",)
     rows_of = ("parts",)
@@ -104,20 +109,21 @@ class Router(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Route one `Fed` batch."""
         fed: Fed = message.payload
+        # As of the batch before: the first tuples of this one may see more than what follows it.
+        overdue = self._bounds.overdue
         arrivals, probes = fed.arrivals, as_probes(fed, self._bounds)
         for cut in self._cutter.cut(arrivals):
             rows = zip(probes, cut.starts, cut.stops, strict=True)
             parts = tuple(part.slice(start, stop) for part, start, stop in rows)
             if any(map(len, parts)):
                 span = arrivals.slice(cut.starts, cut.stops).span
-                self._send_tuples(cut.epoch, parts, span, context)
+                routed = Routed(self._number, cut.epoch, parts, span, overdue)
+                self._send_tuples(routed, context)
             if cut.ends_epoch:
                 self._send_flag(cut.epoch, context)
 
-    def _send_tuples(
-        self, epoch: int, parts: tuple[Probes, ...], span: tuple[int, int], context: Context
-    ) -> None:
-        routed = Routed(self._number, epoch, parts, span)
+    def _send_tuples(self, routed: Routed, context: Context) -> None:
+        parts = routed.parts
         self._number += 1
         self._ends = [end + len(part) for end, part in zip(self._ends, parts, strict=True)]
         for predicate, fields in enumerate(self._fields):
@@ -126,7 +132,7 @@ class Router(Actor):
                 Probes(part.batch.project(names), part.start, part.stop, part.born_ns)
                 for part, names in zip(parts, fields, strict=True)
             )
-            context.send(f"predicate{predicate}", Routed(routed.number, epoch, read, span))
+            context.send(f"predicate{predicate}", replace(routed, parts=read))
         context.send("po_join", routed)
 
     def _send_flag(self, epoch: int, context: Context) -> None:

@@ -251,13 +251,19 @@ class WindowBounds(Stateful):
     Only an actor that receives all arrivals in order can do so; those behind it need no window
     state. Memory is bounded by the windows: the event times of each stream that can still be seen.
 
+    Joins drop what the latest probes no longer see. While one stream is silent nothing probes the
+    other, and a join would store all of it: `overdue` is what to drop then. It moves up to the
+    horizon when more tuples of a stream have come since the last probe, or since it moved last,
+    than its largest window and the latest arrivals have together. It does not move while both
+    streams flow.
+
     Parameters
     ----------
     windows
         One per stream, over that stream: two, or one of a stream that probes itself.
     """
 
-    state = ("_arrived", "_first", "_ts")
+    state = ("_arrived", "_first", "_ts", "_largest", "_reached", "_overdue")
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self._windows = tuple(windows)
@@ -265,6 +271,9 @@ class WindowBounds(Stateful):
         self._arrived = [0] * streams
         self._first = [0] * streams
         self._ts = [np.empty(0, np.int64)] * streams
+        self._largest = [one.length if one.kind == "count" else 0 for one in self._windows]
+        self._reached = [0] * streams  # by the last probe, or by what is overdue
+        self._overdue = [0] * streams
 
     def advance(self, arrivals: Arrivals) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the bounds of the next *arrivals*.
@@ -284,9 +293,13 @@ class WindowBounds(Stateful):
             probed = len(self._windows) - 1 - stream
             preceding = before[probed] + np.searchsorted(arrivals.seq[probed], seq)
             times, first = self._ts[probed], self._first[probed]
-            bounds.append(self._windows[probed].seen(times, first, part.ts, preceding))
+            start, stop = self._windows[probed].seen(times, first, part.ts, preceding)
+            bounds.append((start, stop))
+            if len(stop):
+                self._reached[probed] = max(self._reached[probed], int(stop[-1]))
         if latest:
             self._forget(max(latest))
+        self._find_overdue(sum(map(len, arrivals.parts)))
         return bounds
 
     @property
@@ -298,6 +311,17 @@ class WindowBounds(Stateful):
                 horizon[stream] = max(0, int(window.bound(np.array(self._arrived[stream]))))
         return tuple(horizon)
 
+    @property
+    def overdue(self) -> tuple[int, ...]:
+        """Per stream the position below which to drop it, though no probe shows it; 0 at first."""
+        return tuple(self._overdue)
+
+    def _find_overdue(self, latest_rows: int) -> None:
+        for stream, arrived in enumerate(self._arrived):
+            if arrived - self._reached[stream] > self._largest[stream] + latest_rows:
+                self._reached[stream] = arrived
+                self._overdue[stream] = self.horizon[stream]
+
     def _forget(self, latest: int) -> None:
         """Drop event times that no tuple from *latest* on can see, whichever stream it is of."""
         for stream, window in enumerate(self._windows):
@@ -306,3 +330,4 @@ class WindowBounds(Stateful):
                 unseen = int(np.searchsorted(times, window.bound(np.array([latest])), "left")[0])
                 self._ts[stream] = times[unseen:].copy()  # a view would retain the rest
                 self._first[stream] += unseen
+                self._largest[stream] = max(self._largest[stream], len(self._ts[stream]))

@@ -46,7 +46,7 @@ from joins.window_join.window_join import (
     prepare_row,
     probe_row,
 )
-from joins.work import NO_WORK, Work
+from joins.work import NO_WORK, Work, new_counters
 
 LEAF_ENTRIES, FANOUT = 32, 32
 """Entries per leaf and children per node: a probe reads a leaf's keys and a few positions, and an
@@ -88,6 +88,13 @@ class BPlusTreeJoin(RowsJoin):
         self._trees = [BPlusTree(leaf_entries=leaf_entries, fanout=fanout) for _ in range(sides)]
         self._window = WindowKeys(sides)
         self._found = np.zeros(lookup_rows, FOUND)
+
+    def expire(self, side: int, before: int) -> Work:
+        """Delete a side's positions below *before*, which no later row sees."""
+        rings, counters = self._window.rings, new_counters()
+        if rings.spans["first"][side] < before:
+            _delete_expired(rings, self._trees[side].nodes, side, before, counters)
+        return Work.from_counters(counters)
 
     def _record(self) -> BPlusWindows:
         first, last = self._trees[0].nodes, self._trees[-1].nodes
@@ -165,18 +172,33 @@ def _expire(
     index: BPlusWindows, own: Nodes, probed: Nodes, rows: KernelRows, row: int, counters: np.ndarray
 ) -> int:
     """Delete what a row no longer sees; return `NO_ROOM` if there is none for the row itself."""
-    rings, start = index.rings, rows.start[row]
+    rings = index.rings
     side = probed_side(len(rings.spans), rows.side[row])
-    span = rings.spans[side]
     leaf = index.found[row - index.block[0].first].expired
-    while span.first < min(start, span.end):
-        position = span.first
-        key = key_at(rings, side, position)
-        hint = leaf if position == start - 1 else NONE
-        delete_near(probed, hint, key, position, counters)
-        span.first += 1
+    _delete_below(rings, probed, side, rows.start[row], leaf, counters)
     has_key_room = not is_full(rings, rows.side[row])
     return DONE if has_key_room and has_free_nodes(own) else NO_ROOM
+
+
+@kernel
+def _delete_expired(
+    rings: Rings, tree: Nodes, side: int, before: int, counters: np.ndarray
+) -> None:
+    """Delete a side's positions below *before*."""
+    _delete_below(rings, tree, side, before, NONE, counters)
+
+
+@inlined
+def _delete_below(
+    rings: Rings, tree: Nodes, side: int, before: int, last: int, counters: np.ndarray
+) -> None:
+    """Delete a side's positions below *before*; *last* is the leaf of the last one, or `NONE`."""
+    span = rings.spans[side]
+    while span.first < min(before, span.end):
+        position = span.first
+        hint = last if position == before - 1 else NONE
+        delete_near(tree, hint, key_at(rings, side, position), position, counters)
+        span.first += 1
 
 
 # Looking up the leaves of a block, all rows taking each step before any takes the next one.

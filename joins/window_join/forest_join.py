@@ -93,6 +93,10 @@ class ForestJoin(RowsJoin):
         self.index = index
         self._places = make_places(index.forest, lookup_rows)
 
+    def expire(self, side: int, before: int) -> Work:
+        """Mark a side's positions below *before* as expired; its next maintenance drops them."""
+        return self.index.expire(before, side=side)
+
     def _record(self) -> OwnForest:
         return OwnForest(self.index.forest, self._places, self._block)
 

@@ -40,6 +40,12 @@ class NestedLoopJoin(RowsJoin):
         super().__init__()
         self._window = WindowKeys(1 if self_join else 2)
 
+    def expire(self, side: int, before: int) -> Work:
+        """Expire a side's positions below *before*, which no later row sees."""
+        first = self._window.rings.spans["first"]
+        first[side] = max(first[side], before)
+        return NO_WORK
+
     def _record(self) -> PlainWindows:
         return PlainWindows(self._window.rings)
 

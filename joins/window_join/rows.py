@@ -150,6 +150,11 @@ class RowMaker(Stateful):
         """Per side the least position that any later arrival can see."""
         return self._bounds.horizon
 
+    @property
+    def overdue(self) -> tuple[int, ...]:
+        """Per side the position below which to expire it, though no row shows that it has."""
+        return self._bounds.overdue
+
 
 SPAN = np.dtype([("first", "i8"), ("end", "i8")])
 """Positions of a window, or rows of a batch: the first, and the one after the last."""

@@ -111,12 +111,13 @@ class BwTreeWindows(SharedIndex):
         See `joins.indexes.bw_tree.BwTree`.
     """
 
-    state = ("_trees", "_window")
+    state = ("_trees", "_window", "_horizon")
 
     def __init__(self, sides: int, *, workers: int, width: int = WIDTH, chain: int = CHAIN) -> None:
         self.sides = sides
         self._trees = [BwTree(width=width, chain=chain, threads=workers) for _ in range(sides)]
         self._window = WindowKeys(sides)
+        self._horizon = [0] * sides
 
     def open(self, rows: KernelRows, tasks: Tasks) -> tuple[SharedPages, SharedBatch, Work]:
         """Return what is shared while *rows* are joined; there is room for them in the trees."""
@@ -129,7 +130,7 @@ class BwTreeWindows(SharedIndex):
                 spans[side] = first, first
             batch.base[side] = words[SIDES + side, EDGE] = spans["end"][side]
             words[SIDES + side, EXPIRED] = spans["first"][side]
-            lay_out(batch, side, 0, spans["first"][side])
+            lay_out(batch, side, 0, max(int(spans["first"][side]), self._horizon[side]))
         work = NO_WORK
         for side, tree in enumerate(self._trees):
             arriving = int(batch.arrived[side, -1] - batch.base[side])
@@ -155,6 +156,10 @@ class BwTreeWindows(SharedIndex):
             _expire_all(index, batch, side, counters)
             self._window.rings.spans["first"][side] = batch.words[SIDES + side, EXPIRED]
         return Work.from_counters(counters)
+
+    def expire(self, side: int, before: int) -> None:
+        """Let workers delete a side's positions below *before* while they join the next batch."""
+        self._horizon[side] = max(self._horizon[side], before)
 
 
 @implements(is_over, SharedPages)

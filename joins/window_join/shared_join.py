@@ -36,7 +36,7 @@ from joins.window_join.schedulers import (
 )
 from joins.window_join.shared_batch import SharedBatch, gather, propagate
 from joins.window_join.window_join import WindowJoin
-from joins.work import COUNTERS, Work
+from joins.work import COUNTERS, NO_WORK, Work
 
 THREAD_TASK_ROWS = 64
 """Task size of real threads: a lock a task is less than one a tuple."""
@@ -91,6 +91,10 @@ class SharedIndex(Stateful, ABC):
     def close(self, index: Any, batch: SharedBatch) -> Work:
         """Store what the next batch needs of this one, of which every row has been joined."""
 
+    @abstractmethod
+    def expire(self, side: int, before: int) -> None:
+        """Let workers drop a side's positions below *before* from the next batch on."""
+
 
 @step
 def take_step(
@@ -143,6 +147,11 @@ class SharedJoin(WindowJoin, ABC):
             match_id=gather(batch, results),
             work=work._replace(elapsed_ns=self._elapse(closing)),
         )
+
+    def expire(self, side: int, before: int) -> Work:
+        """Let workers drop a side's positions below *before*, which no later row sees."""
+        self.windows.expire(side, before)
+        return NO_WORK
 
     def _run(
         self, index: Any, batch: SharedBatch, total: MatchList, scheduler: Any, *, enumerate: bool

@@ -195,6 +195,10 @@ class PimTreeWindows(SharedIndex):
             self._tails[side] = np.stack([batch.keys[side, rest], batch.indexed[side, rest]])
         return NO_WORK
 
+    def expire(self, side: int, before: int) -> None:
+        """Let the next merge drop a side's positions below *before*."""
+        self.index.expire(before, side=side)
+
 
 def _with_spare(entries: int) -> int:
     """Return up to a quarter more, so that windows that fill up seldom ask for more room."""

@@ -68,6 +68,14 @@ class WindowJoin(Stateful, ABC):
     def join(self, rows: KernelRows, *, enumerate: bool = False) -> ProbeResult:
         """Join the next arrivals; return a row of results for each of them, in the same order."""
 
+    def expire(self, side: int, before: int) -> Work:
+        """Expire a side's positions below *before*, which no later row sees; return the work.
+
+        Rows of the other side show by their *start* what they no longer see. This is for a side
+        that has none, and without it a join is as exact, but stores that side whole.
+        """
+        return NO_WORK
+
 
 class RowsJoin(WindowJoin, ABC):
     """Joins tuple by tuple, in the order in which they arrive.

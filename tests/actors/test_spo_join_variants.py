@@ -11,6 +11,7 @@ import pytest
 
 from joins.indexes.structures import SEGMENTS
 from joins.queries.parser import parse_query
+from joinsim.checks import PeakHost
 from scenarios.plan import make_parameters
 from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
@@ -203,6 +204,48 @@ def test_the_cache_finds_fewer_expired_tuples_than_counts_of_slow_merges(tmp_pat
     often = {"publish_interval": "1 ms", "sync_interval": "1 ms"}
     cached = verdict(tmp_path, {"window_state": "cache"} | often, **settings)
     assert 0 < cached.expired < merged.expired
+
+
+@pytest.mark.parametrize(
+    ("way", "window", "silent"),
+    [
+        ("carried", "SLIDE INTERVAL '10' ON '20'", 0),
+        ("carried", "SLIDE INTERVAL '10' ON '20'", 1),
+        ("carried", "SLIDE INTERVAL '10 us' ON '20 us'", 0),
+        ("own_slide", "SLIDE INTERVAL '10' ON '20'", 1),
+        ("round_robin", "SLIDE INTERVAL '10' ON '20'", 1),
+        ("cache", "SLIDE INTERVAL '10' ON '20'", 1),
+    ],
+)
+def test_nothing_piles_up_while_one_stream_is_silent(
+    way: str, window: str, silent: int, tmp_path: Path
+) -> None:
+    most = {}
+    for silence in (200, 2000):  # 10 and 100 windows
+        rng = np.random.default_rng(silence)
+        ts = 1000 * np.arange(silence + 200)
+        times = [ts, ts]
+        times[silent] = np.concatenate([ts[:100], ts[-100:]])
+        streams = tuple(
+            WorldStream(
+                at.tolist(), rng.random(len(at)).tolist(), rng.integers(0, 1000, len(at)).tolist()
+            )
+            for at in times
+        )
+        world = World(
+            topology="spo_join",
+            parameters={"window_state": way, "po_join_pes": 2, "merge_threshold": "slide"},
+            query=TWO_WAY.format(window),
+            streams=streams,
+            network={"preset": "rack"},
+            feeding={"batch_rows": 20, "rate_tps": 10_000},  # merges keep up
+            segment_rows=1000,
+        )
+        found = world.run(tmp_path, inline_host=PeakHost)
+        assert found.verdict.exact or not found.verdict.claims_exact, found.verdict
+        most[silence] = found.state_bytes
+    for actor, nbytes in most[2000].items():
+        assert nbytes <= max(4_000, 2 * most[200][actor]), actor
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ from joins.window_join.sorted_runs.stacks import (
     with_room,
 )
 from joins.window_join.window_join import WindowJoin
-from joins.work import COMPARISONS, INSERTS, Work, new_counters
+from joins.work import COMPARISONS, INSERTS, NO_WORK, Work, new_counters
 
 RATIO = 5
 """More runs make probing dearer, fewer make merging dearer; see benchmarks/pim_tree.py."""
@@ -120,6 +120,12 @@ class SortedRunsJoin(WindowJoin):
             match_id=match_id,
             work=Work.from_counters(counters),
         )
+
+    def expire(self, side: int, before: int) -> Work:
+        """Mark a side's positions below *before* as expired; the next merge of runs drops them."""
+        horizon = self._stacks.horizon
+        horizon[side] = max(horizon[side], before)
+        return NO_WORK
 
     def __len__(self) -> int:
         stacks = self._stacks

@@ -157,6 +157,40 @@ def test_memory_is_bounded_by_the_window(semantics: str, silent: int | None) -> 
     assert max(sizes) <= 2 * 8 * 60
 
 
+@settings(deadline=None)
+@given(data=st.data(), two_way=st.booleans(), size=st.integers(1, 5))
+def test_no_later_arrival_sees_what_is_overdue(
+    data: st.DataObject, two_way: bool, size: int
+) -> None:
+    streams = 2 if two_way else 1
+    tracker = WindowBounds([data.draw(windows()) for _ in range(streams)])
+    found = data.draw(arrivals(streams))
+    for begin in range(0, len(found), size):
+        overdue = tracker.overdue
+        end = min(len(found), begin + size)
+        for stream, (start, _) in enumerate(advance(tracker, found, begin, end, streams)):
+            assert (start >= overdue[1 - stream if two_way else stream]).all()
+    assert two_way or tracker.overdue == (0,)
+
+
+@pytest.mark.parametrize("kind", ["count", "time"])
+def test_a_stream_is_overdue_when_nothing_has_probed_it_for_a_window(kind: str) -> None:
+    length, rows = 40, 10
+    window = Window(kind=kind, length=length, slide=10)
+    tracker = WindowBounds([window, window])
+    found = [(i % 2, i) for i in range(200)] + [(0, i) for i in range(200, 1000)]
+    probed_from, stored = 0, []
+    for begin in range(0, len(found), rows):
+        _, (start, _) = advance(tracker, found, begin, begin + rows, 2)
+        probed_from = max([probed_from, *start.tolist()])
+        if begin < 200:
+            assert tracker.overdue == (0, 0)
+        arrived = sum(stream == 0 for stream, _ in found[: begin + rows])
+        stored.append(arrived - max(probed_from, tracker.overdue[0]))
+    assert max(stored) <= 2 * length + 2 * rows
+    assert tracker.overdue[1] == 0
+
+
 @pytest.mark.parametrize(
     ("spelt", "ns"),
     [
