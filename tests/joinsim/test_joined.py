@@ -97,7 +97,7 @@ def test_a_source_id_is_not_taken_for_an_id_that_is_not_there() -> None:
     [
         ("orders.totl", r"SELECT orders\.totl: there is no such column; did you mean 'total'\? "),
         ("offers.total", "there is no stream 'offers' in FROM, only orders, payments"),
-        ('"orders".total', """there is no stream '"orders"' in FROM, only orders, payments"""),
+        ('"offers".total', "there is no stream 'offers' in FROM, only orders, payments"),
         ("orders.amount", r"SELECT orders\.amount: there is no such column"),
         ("ts", r"SELECT ts: orders, payments have such a column each; name one, as in orders\.ts"),
     ],
