@@ -89,7 +89,8 @@ class SortedRunsJoin(WindowJoin):
     self_join
         Whether the one stream is joined with itself.
     ratio
-        An older run that has at most so many times the entries of the younger is merged with it.
+        An older run that has at most so many times the entries of the younger is merged with it;
+        at least 2, so that there are never more than `RUNS_MAX`.
     """
 
     state = ("_stacks",)

@@ -60,7 +60,7 @@ def b_plus_trees(sides):
 
 
 def sorted_runs(sides):
-    return st.integers(1, 9).map(lambda ratio: SortedRunsJoin(self_join=sides == 1, ratio=ratio))
+    return st.integers(2, 9).map(lambda ratio: SortedRunsJoin(self_join=sides == 1, ratio=ratio))
 
 
 @pytest.mark.parametrize("drivers", [merge_trees, chains, b_plus_trees, nested_loops, sorted_runs])
