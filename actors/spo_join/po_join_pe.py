@@ -167,7 +167,7 @@ class PoJoinPE(Actor):
         for queue in self._queues.values():
             queue.append(routed)
         self._window.after_evaluation(routed, context)
-        self._overdue = routed.overdue
+        self._overdue = routed.overdue or self._overdue
 
     def _seal_if_complete(self, epoch: int, context: Context) -> None:
         """Build the epoch's structure once all arrays and the flag are here; drain its queue."""

@@ -28,8 +28,7 @@ class Routed(Payload):
         First and last arrival number.
     overdue
         Per stream the position below which neither these tuples nor later ones see it, and no
-        probe shows it (`joins.queries.windows.WindowBounds`). It adds no bytes to the message: the
-        paper's has no such field.
+        probe shows it (`joins.queries.windows.WindowBounds`); empty as long as both streams flow.
     """
 
     number: int
@@ -38,7 +37,7 @@ class Routed(Payload):
     span: tuple[int, int]
     overdue: tuple[int, ...]
 
-    bytes_of = ("parts",)
+    bytes_of = ("parts", "overdue")
     rows_of = ("parts",)
 
 
@@ -110,7 +109,7 @@ class Router(Actor):
         """Route one `Fed` batch."""
         fed: Fed = message.payload
         # As of the batch before: the first tuples of this one may see more than what follows it.
-        overdue = self._bounds.overdue
+        overdue = self._bounds.overdue if any(self._bounds.overdue) else ()
         arrivals, probes = fed.arrivals, as_probes(fed, self._bounds)
         for cut in self._cutter.cut(arrivals):
             rows = zip(probes, cut.starts, cut.stops, strict=True)
@@ -132,7 +131,7 @@ class Router(Actor):
                 Probes(part.batch.project(names), part.start, part.stop, part.born_ns)
                 for part, names in zip(parts, fields, strict=True)
             )
-            context.send(f"predicate{predicate}", replace(routed, parts=read))
+            context.send(f"predicate{predicate}", replace(routed, parts=read, overdue=()))
         context.send("po_join", routed)
 
     def _send_flag(self, epoch: int, context: Context) -> None:

@@ -237,7 +237,7 @@ def routed(first: int, rows: int, window: Window = WINDOW) -> Routed:
     ids = np.arange(first, first + rows)
     start = np.maximum(window.bound(ids), 0)
     part = Probes(Batch(id=ids, ts=ids, key=ids, fields={}), start, ids, ids)
-    return Routed(0, 0, (part,), (first, first + rows - 1), (0,))
+    return Routed(0, 0, (part,), (first, first + rows - 1), ())
 
 
 def arrays(epoch: int, rows: int) -> Permutations:
