@@ -108,7 +108,7 @@ def _streams_table(streams: Sequence[Mapping[str, Any]]) -> TextTable:
         (one["name"], one["path"], format_count(one["rows"]), format_count(one["rejected"]))
         for one in streams
     ]
-    columns = ("stream", "prepared at", "tuples read", "rows rejected")
+    columns = ("stream", "read from", "tuples read", "rows rejected")
     return TextTable(columns=columns, rows=rows, text_columns=2)
 
 
