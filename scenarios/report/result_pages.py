@@ -112,11 +112,7 @@ def comparison_picture(results: Mapping[str, RunResult]) -> Picture:
     ran = {label: result for label, result in results.items() if result.record}
     exact, excused, wrong = _EXACTNESS
     words = [
-        wrong
-        if one.is_exact is False and one.claims_exact
-        else excused
-        if one.is_exact is False
-        else exact
+        exact if one.is_exact is not False else wrong if one.claims_exact else excused
         for one in ran.values()
     ]
     columns = {
