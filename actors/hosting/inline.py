@@ -173,7 +173,8 @@ class Cell(RecordingContext):
             self.actor.receive(Message(sender, port, payload), self)
             if not self._is_ours:
                 _check_sizes(reply.sends)
-                _check_work([reply.work, *(work for _, work in reply.steps)])
+                if reply.steps or reply.work is not NO_WORK:  # the check takes a microsecond
+                    _check_work([reply.work, *(work for _, work in reply.steps)])
         except JoinsimError:  # about the data, say: no fault of the actor's
             raise
         except (Exception, SystemExit) as error:
