@@ -658,7 +658,8 @@ def _prepare_data(
             check_time(query, place, stream)
     if len(prepared) == len(data):
         for stream, at, arrives in zip(prepared, times, arrivals, strict=True):
-            _check_settled(stream, "time", at, "event time")
+            if at != stream.time:
+                _check_settled(stream, "time", at, "event time")
             _check_settled(stream, "arrival", arrives, "order of arrival")
         if codes_mistake(query, prepared) is None:
             return prepared
@@ -668,7 +669,7 @@ def _prepare_data(
 
 def _check_settled(stream: PreparedStream, key: str, given: str | None, meaning: str) -> None:
     """Raise :exc:`ConfigError` where a prepared *stream* is given another time, or an arrival."""
-    if given is not None and not (key == "time" and given == stream.time):
+    if given is not None:
         raise ConfigError(
             f"{key} = {given!r}: stream {stream.name!r} is prepared, and its {meaning} was settled "
             "then; leave it out, or pass the data that it was prepared from"

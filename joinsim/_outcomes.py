@@ -157,10 +157,11 @@ class Run:
 
     @property
     def trace(self) -> pa.Table:
-        """Every message and timer: ``sender``, ``receiver``, ``port``, ``seq``, what, and when.
+        """Every message and timer that was served, a row each.
 
-        ``nbytes``, ``rows``, ``first`` and ``last`` (arrivals that it is about); and in ns
-        ``sent_ns``, ``left_ns``, ``arrived_ns``, ``started_ns`` and ``done_ns``.
+        Its columns: ``sender``, ``receiver`` and ``port``; ``seq``, which counts the sender's;
+        ``nbytes``, ``rows``, ``first`` and ``last`` (the arrivals that it is about, by number); and
+        in ns ``sent_ns``, ``left_ns``, ``arrived_ns``, ``started_ns`` and ``done_ns``.
         """
         self._check_folder()
         return pq.read_table(self.directory / TRACE)

@@ -595,7 +595,8 @@ class Scenario:
         if isinstance(self.source, str):
             call = f"joinsim.scenario({self.source!r}, scale={self.scale!r})"
         else:
-            call = f"joinsim.Scenario({dict(self.source)!r})"
+            scale = f", scale={self.scale!r}" if "scales" in self.source else ""
+            call = f"joinsim.Scenario({dict(self.source)!r}{scale})"
         if self.settings:
             call += f".with_settings({dict(self.settings)!r})"
         if self.number is not None:

@@ -42,6 +42,13 @@ def search_of(scenario: Any, **how: Any) -> Search:
     return Search(config=scenario.config, prepare=scenario._preparation, **defaults | how)
 
 
+def kp_oij(scenario: Any) -> list[Candidate]:
+    """Return the candidates of one system, on four machines."""
+    return candidates(
+        scenario.config, lambda *_: scenario.streams or (), machines=4, topologies=["kp_oij"]
+    )[0]
+
+
 def test_candidates_fit_on_the_machines() -> None:
     scenario = of_query(QUERY, data(), None)
     found, refused = candidates(scenario.config, lambda *_: scenario.streams or (), machines=3)
@@ -102,9 +109,7 @@ def test_a_rate_that_there_was_no_time_to_test_is_not_one_that_is_too_high(
     ended: type[Exception], keeps_up: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario = of_query(QUERY, data(), None)
-    found, _ = candidates(
-        scenario.config, lambda *_: scenario.streams or (), machines=4, topologies=["kp_oij"]
-    )
+    found = kp_oij(scenario)
     search = search_of(scenario, rate_tps=1_000)
     run_one = search.run_one
 
@@ -123,9 +128,7 @@ def test_one_that_takes_too_long_is_given_up_and_has_not_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenario = of_query(QUERY, data(), None)
-    found, _ = candidates(
-        scenario.config, lambda *_: scenario.streams or (), machines=4, topologies=["kp_oij"]
-    )
+    found = kp_oij(scenario)
     search = search_of(scenario)
 
     def too_slow(*_: Any) -> Any:
@@ -183,9 +186,7 @@ def test_one_whose_answer_was_wrong_is_not_ranked(
     at: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario = of_query(QUERY, data(), None)
-    found, _ = candidates(
-        scenario.config, lambda *_: scenario.streams or (), machines=4, topologies=["kp_oij"]
-    )
+    found = kp_oij(scenario)
     search = search_of(scenario, rate_tps=1_000)
     run_one = search.run_one
 
