@@ -9,7 +9,7 @@ is one unit), routing inside the network, and the cost of the operating system's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product, repeat
 
@@ -77,16 +77,23 @@ class Latency:
         """Return a function that draws the next latency in nanoseconds."""
         if self.is_constant:
             return repeat(self.mean_ns).__next__
+        return self._draws(seed).__next__
+
+    def _draws(self, seed: int | Sequence[int]) -> Iterator[int]:
+        """Yield latencies without end; numpy draws many as fast as one."""
         rng = np.random.default_rng(seed)
         draw = _DRAWS[self.kind]
-        return lambda: max(0, int(draw(rng, self.mean_ns, self.spread_ns)))
+        while True:
+            for latency in draw(rng, self.mean_ns, self.spread_ns, _DRAWN_TOGETHER).tolist():
+                yield max(0, int(latency))
 
 
-_DRAWS: dict[str, Callable[[np.random.Generator, int, int], float]] = {
-    "constant": lambda rng, mean, spread: mean,
-    "uniform": lambda rng, mean, spread: rng.uniform(mean - spread, mean + spread),
-    "normal": lambda rng, mean, spread: rng.normal(mean, spread),
-    "pareto": lambda rng, mean, spread: mean + spread * rng.pareto(2.5),
+_DRAWN_TOGETHER = 32
+_DRAWS: dict[str, Callable[[np.random.Generator, int, int, int], np.ndarray]] = {
+    "constant": lambda rng, mean, spread, count: np.full(count, mean),
+    "uniform": lambda rng, mean, spread, count: rng.uniform(mean - spread, mean + spread, count),
+    "normal": lambda rng, mean, spread, count: rng.normal(mean, spread, count),
+    "pareto": lambda rng, mean, spread, count: mean + spread * rng.pareto(2.5, count),
 }
 
 

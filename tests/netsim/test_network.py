@@ -46,6 +46,12 @@ def test_a_normal_latency_is_never_negative_and_has_the_mean() -> None:
     assert drawn.mean() == pytest.approx(1_000, rel=0.05)
 
 
+def test_latencies_drawn_together_are_those_drawn_one_by_one() -> None:
+    draw = Latency(kind="uniform", mean_ns=1_000, spread_ns=200).sampler([1, 2])
+    rng = np.random.default_rng([1, 2])
+    assert [draw() for _ in range(100)] == [int(rng.uniform(800, 1_200)) for _ in range(100)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
