@@ -3,6 +3,9 @@
 A watermark is at most the latest event time that has arrived, less the lag. A tuple may be late if
 it is older than that when it arrives. A joiner's watermark may be further behind, so it may take a
 tuple that was late by this rule; it may not drop one that was not.
+
+When a tuple is due is worked out a second time: a feed that delayed tuples by more than was asked
+for, or by nothing, would else be compared with itself.
 """
 
 from __future__ import annotations
@@ -13,9 +16,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from actors.feed import StreamData, open_feed
+from actors.feed import ARRIVAL, Disorder, Recorded, StreamData, open_feed
 from actors.result_files import late_path
 from actors.source import Feeding
+from joins.batch import Batch
+from joins.codes import GREATEST
+from joins.hashing import mix
 from joins.queries.query import JoinQuery
 from scenarios.verdict import CheckResult
 
@@ -38,6 +44,8 @@ class Lateness:
         watermark had passed, or with another event time or watermark than there was.
     behind
         Tuples that arrived behind the watermark.
+    out_of_turn
+        Tuples that arrived behind others which were due later.
     """
 
     claimed: int
@@ -46,6 +54,7 @@ class Lateness:
     repeated: int = 0
     unjustified: int = 0
     behind: int = 0
+    out_of_turn: int = 0
 
     def check(
         self, query: JoinQuery, feeding: Feeding, *, answered: int, exact: bool
@@ -55,7 +64,7 @@ class Lateness:
         Where a run does not claim to be *exact*, a tuple may be late at one replica and joined at
         another, or come again after a crash, and be late then, or late twice.
         """
-        wrong = self.unknown or self.unjustified
+        wrong = self.unknown or self.unjustified or self.out_of_turn
         if exact:
             wrong = wrong or self.repeated or answered
         if query.interval is None and not feeding.disorder and not self.claimed:
@@ -66,7 +75,8 @@ class Lateness:
             detail=(
                 f"{self.behind:,} tuples arrived behind the watermark, {self.claimed:,} dropped as "
                 f"late: {self.unjustified:,} without cause, {self.repeated:,} twice, "
-                f"{self.unknown:,} that do not exist, {answered:,} answered all the same"
+                f"{self.unknown:,} that do not exist, {answered:,} answered all the same; "
+                f"{self.out_of_turn:,} arrived behind others that were due later"
             ),
         )
 
@@ -85,9 +95,9 @@ def check_lateness(files: tuple[StreamData, ...], feeding: Feeding, directory: P
         known += len(mine)
         repeated += len(mine) - len(distinct)
         claims.append(_Claims(distinct, ts[mine][first], watermark[mine][first]))
-    behind = 0
+    behind = out_of_turn = 0
     if feeding.disorder or known:
-        behind = _mark_justified(files, feeding, claims)
+        behind, out_of_turn = _mark_justified(files, feeding, claims)
     late = tuple(claim.id[claim.justified] for claim in claims)
     return Lateness(
         claimed=len(ids),
@@ -96,6 +106,7 @@ def check_lateness(files: tuple[StreamData, ...], feeding: Feeding, directory: P
         repeated=repeated,
         unjustified=known - repeated - sum(map(len, late)),
         behind=behind,
+        out_of_turn=out_of_turn,
     )
 
 
@@ -116,15 +127,26 @@ class _Claims:
         )
 
 
-def _mark_justified(files: tuple[StreamData, ...], feeding: Feeding, claims: list[_Claims]) -> int:
-    """Mark the claims that may be true; return how many tuples arrived behind the watermark."""
-    feed = open_feed(files, feeding.disorder)
-    latest, behind, begin = int(_INT64.min), 0, 0
+def _mark_justified(
+    files: tuple[StreamData, ...], feeding: Feeding, claims: list[_Claims]
+) -> tuple[int, int]:
+    """Mark the claims that may be true.
+
+    Return how many tuples arrived behind the watermark, and how many out of turn.
+    """
+    disorder = feeding.disorder
+    feed = open_feed(disorder.opened(files) if disorder else files, disorder)
+    latest = latest_due = int(_INT64.min)
+    behind = out_of_turn = begin = 0
     while (arrivals := feed.take(_CHUNK_ROWS)) is not None:
         ts = np.empty(len(arrivals), np.int64)
-        for part, seq in zip(arrivals.parts, arrivals.seq, strict=True):
+        due = np.empty(len(arrivals), np.int64)
+        for stream, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
             ts[seq - begin] = part.ts
+            due[seq - begin] = _due(disorder, stream, part)
         before = np.maximum.accumulate(np.concatenate([[latest], ts]))
+        due_before = np.maximum.accumulate(np.concatenate([[latest_due], due]))
+        out_of_turn += int((due < due_before[:-1]).sum())
         # A watermark before the beginning of time passes nothing.
         watermark = np.maximum(before, _INT64.min + feeding.lag_ns) - feeding.lag_ns
         if not feeding.watermarks:
@@ -133,5 +155,23 @@ def _mark_justified(files: tuple[StreamData, ...], feeding: Feeding, claims: lis
             passed = watermark[seq - begin]
             behind += int((part.ts < passed).sum())
             claim.mark(part.id, part.ts, passed)
-        latest, begin = int(before[-1]), begin + len(ts)
-    return behind
+        latest, latest_due, begin = int(before[-1]), int(due_before[-1]), begin + len(ts)
+    return behind, out_of_turn
+
+
+def _due(disorder: Disorder | Recorded | None, stream: int, part: Batch) -> np.ndarray:
+    """Return when tuples of a stream are due, in nanoseconds."""
+    if disorder is None:
+        return part.ts
+    if isinstance(disorder, Recorded):
+        return part.fields.get(ARRIVAL, part.ts)
+    of_stream = mix(np.array([2 * disorder.seed + stream]))
+    drawn = mix(part.id.astype(np.uint64) ^ of_stream)
+    if disorder.bounded:
+        delay = drawn % np.uint64(disorder.delay_ns + 1)
+    else:
+        below_one = np.minimum(drawn * 2.0**-64, 1 - 2.0**-53)
+        delay = (-disorder.delay_ns * np.log1p(-below_one)).astype(np.uint64)
+    # Nothing is due behind the end of time.
+    room = GREATEST - np.maximum(part.ts, 0)
+    return part.ts + np.minimum(delay, room.astype(np.uint64)).astype(np.int64)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import joinsim as js
+from actors.feed import Disorder
 from actors.handshake import Segment
 from actors.interval_join.replica import Replica, Watermarks
 from actors.panjoin.chain import Chain
@@ -168,6 +169,15 @@ def _wider(by: int) -> Any:
     def broken(original: Any, self: Any, stream: int) -> tuple[int, int]:
         lower, upper = original(self, stream)
         return lower - by, upper + by
+
+    return broken
+
+
+def _delayed(*, times: int) -> Any:
+    """Return a change to disorder: every delay is so many times as long."""
+
+    def broken(original: Any, self: Any, stream: int, batch: Any) -> Any:
+        return batch.ts + times * (original(self, stream, batch) - batch.ts)
 
     return broken
 
@@ -335,6 +345,12 @@ MUTANTS = {
     ),
     "late tuples of another time": Mutant(
         "scale_oij", on_late(lambda late: [replace(late, ts=late.ts - 1)]), "watermarks"
+    ),
+    "tuples delayed by more than was asked for": Mutant(
+        "kp_oij", wrapped(Disorder, "due", _delayed(times=10)), "watermarks"
+    ),
+    "tuples not delayed at all": Mutant(
+        "kp_oij", wrapped(Disorder, "due", _delayed(times=0)), "watermarks"
     ),
     "late by a watermark that nobody sent": Mutant(
         "scale_oij",
