@@ -4,7 +4,8 @@ A tuple's latency ends when a message reaches a sink, or an actor of the user's 
 out results itself; the trace says when. It begins when the tuple came into being. At a rate that
 follows from its arrival number; else all tuples of a message came into being when their source
 received the timer that made it send them. So birth and latency of each tuple add up to a time at
-which a sink was reached.
+which a sink was reached. Where that is not known of each tuple, no latency may be longer than the
+run.
 """
 
 from __future__ import annotations
@@ -49,11 +50,16 @@ class LatencyCheck:
         self._timers: list[np.ndarray] = []
         self._ready = False
         self._kept = self._wrong = self._checked = self.early = 0
+        self._bounded = plan.config.clock == "virtual" and not (
+            plan.recovers or _has_wrong_clocks(plan)
+        )
+        self._end_ns = self._longer = 0
         self._numbers = _ArrivalNumbers(plan)
 
     def add_rows(self, at: Mapping[str, np.ndarray]) -> None:
         """Take rows of the trace, by column."""
         sender, receiver = at["sender"], at["receiver"]
+        self._end_ns = max(self._end_ns, int(at["done_ns"].max(initial=0)))
         sent = self._sources[sender] & (at["first"] >= 0) & (sender != receiver)
         if self._rate_tps is not None and self._by_rate:
             self.early += int((at["sent_ns"][sent] < self._at_rate(at["last"][sent])).sum())
@@ -73,6 +79,8 @@ class LatencyCheck:
 
     def add_latencies(self, stream: int, first: int, latency_ns: np.ndarray) -> None:
         """Check the latencies of tuples from *first* on; a negative one is of no report."""
+        if self._bounded:
+            self._longer += int((latency_ns > self._end_ns).sum())
         if not self._reached:
             self._unknown = self._unknown or "the trace has no rows of this run's actors"
         if self._unknown:
@@ -95,7 +103,9 @@ class LatencyCheck:
         detail = f"{self._wrong:,} of {self._checked:,} latencies end when no sink was reached"
         if self.early:
             detail += f"; {self.early:,} messages left before their tuples came into being"
-        passed: bool | None = not (self._wrong or self.early)
+        if self._longer:
+            detail += f"; {self._longer:,} are longer than the run"
+        passed: bool | None = not (self._wrong or self.early or self._longer)
         if passed and (self._unknown or not self._checked):
             passed, detail = None, self._unknown or "no tuple was reported"
         return CheckResult(name="latencies", passed=passed, detail=detail)

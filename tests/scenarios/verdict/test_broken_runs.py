@@ -227,6 +227,9 @@ BROKEN |= {
     "latencies are a nanosecond too long": Mutant(
         RUNS["spo_join"], _latency(lambda ns: ns + 1), "latencies"
     ),
+    "latencies of pairs are longer than the run": Mutant(
+        RUNS["kp_oij"], _latency(lambda ns: ns + 10**12), "latencies"
+    ),
     "tuples are born later": Mutant(FREE, _born(lambda ns: ns + 5), "latencies"),
     "tuples are born later at a rate": Mutant(RATE, _born(lambda ns: ns + 5), "latencies"),
     "tuples are born with the last of their message": Mutant(
