@@ -111,7 +111,9 @@ def build_dictionaries(
                 session,
                 task,
                 links,
-                texts=[field for field, name in task.source.codes.items() if name not in others],
+                text_fields=[
+                    field for field, name in task.source.codes.items() if name not in others
+                ],
             )
             for name, member in _members(task, typed[task.source.name]):
                 groups.setdefault(name, []).append(member)

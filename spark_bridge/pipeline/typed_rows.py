@@ -123,12 +123,14 @@ def quoted(name: str) -> Column:
     return sf.col(sql_name(name))
 
 
-def typed_rows(spark: SparkSession, task: Task, folder: Path, texts: Collection[str] = ()) -> Typed:
+def typed_rows(
+    spark: SparkSession, task: Task, folder: Path, text_fields: Collection[str] = ()
+) -> Typed:
     """Read the files of *task*; a column's type is the file's own, or inferred.
 
-    A join field is text only where the source allows it codes: one of *texts* by its type in the
-    file, another if most values are no numbers. *folder* (existing, empty) receives links to the
-    files.
+    A join field is text only where the source allows it codes: one of *text_fields* by its type in
+    the file, another if most values are no numbers. *folder* (existing, empty) receives links to
+    the files.
 
     Raise :exc:`DataError` if no column can serve as event time.
     """
@@ -140,7 +142,7 @@ def typed_rows(spark: SparkSession, task: Task, folder: Path, texts: Collection[
     joined = {
         column: field in source.codes
         for field, column in layout.fields.items()
-        if field not in texts
+        if field not in text_fields
     }
     if files[0].format == "csv":
         used = _used(task, timed)
