@@ -28,14 +28,8 @@ from joins.batch import Schema
 from joins.errors import DataError
 from spark_bridge.engines import plain_name
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
-from spark_bridge.pipeline.source import (
-    ROWS,
-    ColumnLayout,
-    RawSource,
-    Task,
-    free_name,
-    require_unchanged,
-)
+from spark_bridge.pipeline.raw_files import require_unchanged
+from spark_bridge.pipeline.source import ROWS, ColumnLayout, RawSource, Task, free_name
 from spark_bridge.pipeline.typed_rows import (
     FILE,
     NANOS,

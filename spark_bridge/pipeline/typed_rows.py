@@ -27,7 +27,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from joins.errors import DataError
 from spark_bridge.engines import one_line
 from spark_bridge.pipeline.quotes import write_with_line_feeds
-from spark_bridge.pipeline.source import ROWS, RawSource, Task, has_nanoseconds
+from spark_bridge.pipeline.raw_files import has_nanoseconds
+from spark_bridge.pipeline.source import ROWS, RawSource, Task
 from spark_bridge.pipeline.values import (
     MOMENTS,
     NS_PER_UNIT,
