@@ -107,13 +107,12 @@ def run_hosted(
             f"operators inside Spark write pairs; results of {len(query.schemas)} streams are "
             "counted: leave pairs out"
         )
-    session = query_session(spark)
     stages = cut_into_stages(query.specs, query.wiring, fold=query.fold)
     partitions = min(stages.partitions, spark.sparkContext.defaultParallelism)
     description = describe_query(query, stages.actors, partitions, arrivals)
     claim_checkpoint(folder / "checkpoint", description)
-    for name, value in (_SETTINGS | {"spark.sql.shuffle.partitions": str(partitions)}).items():
-        session.conf.set(name, value)
+    settings = _SETTINGS | {"spark.sql.shuffle.partitions": str(partitions)}
+    session = query_session(spark, **settings)
     first_parcel = partial(_first_parcel, arrivals)
     with rehearsing(query, first_parcel, workers=partitions, spark=spark):
         hosted = Hosted(

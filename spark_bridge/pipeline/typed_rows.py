@@ -37,6 +37,7 @@ from spark_bridge.pipeline.values import (
     infer,
     type_counters,
 )
+from spark_bridge.session import session_beside
 from spark_bridge.sql.statement import sql_name
 
 FILE, ROW, TEXT = "__joinsim_file", "__joinsim_row", "__joinsim_text"
@@ -98,11 +99,8 @@ class Typed:
 
 
 def pipeline_session(spark: SparkSession) -> SparkSession:
-    """Return a sibling of *spark* with the pipeline's own settings."""
-    session = spark.newSession()
-    for name, value in _SETTINGS.items():
-        session.conf.set(name, value)
-    return session
+    """Return a session beside *spark* with the pipeline's own settings."""
+    return session_beside(spark, _SETTINGS)
 
 
 @contextmanager
