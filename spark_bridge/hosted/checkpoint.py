@@ -70,17 +70,23 @@ def _name_of(code: Any) -> str:
     return f"{code.__module__}.{code.__qualname__}"
 
 
-def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any]) -> None:
-    """Claim the folder *checkpoint* for the query of this *description*.
+def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any], *, results: Path) -> None:
+    """Claim the folder *checkpoint* for the query of this *description*, which writes *results*.
 
-    Continuing another query's would give an answer to neither. Raise :exc:`DataError` for one of
-    another query, with what differs.
+    Continuing another query's would give an answer to neither, and so would results of both. Raise
+    :exc:`DataError` for a checkpoint of another query, with what differs, and for results without
+    one.
     """
     about = checkpoint / _ABOUT
     if not about.exists():
         if checkpoint.exists() and any(checkpoint.iterdir()):
             raise DataError(
                 f"{checkpoint} is no checkpoint of joinsim's: there is no {_ABOUT} in it; name "
+                "another folder"
+            )
+        if results.exists() and any(results.iterdir()):
+            raise DataError(
+                f"{results} has results of a query whose checkpoint is gone: delete them, or name "
                 "another folder"
             )
         checkpoint.mkdir(parents=True, exist_ok=True)
@@ -92,7 +98,7 @@ def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any]) -> None:
         raise DataError(
             f"{checkpoint} is the checkpoint of another query: its {where} is "
             f"{_short(theirs)}, here it is {_short(ours)}; name another folder, or "
-            "delete it to begin anew"
+            "delete it and the results next to it to begin anew"
         )
 
 

@@ -93,8 +93,8 @@ def run_hosted(
     Raises
     ------
     DataError
-        The checkpoint in *folder* is of another query or log, or is incomplete, or results of more
-        than two streams are to be written.
+        The checkpoint in *folder* is of another query or log, or is incomplete; there are results
+        without one; or results of more than two streams are to be written.
     EngineUnavailable
         This Spark has no stateful operators for Python.
     SparkFailed
@@ -110,7 +110,7 @@ def run_hosted(
     stages = cut_into_stages(query.specs, query.wiring, fold=query.fold)
     partitions = min(stages.partitions, spark.sparkContext.defaultParallelism)
     description = describe_query(query, stages.actors, partitions, arrivals)
-    claim_checkpoint(folder / "checkpoint", description)
+    claim_checkpoint(folder / "checkpoint", description, results=folder / "found")
     settings = _SETTINGS | {"spark.sql.shuffle.partitions": str(partitions)}
     session = query_session(spark, **settings)
     first_parcel = partial(_first_parcel, arrivals)

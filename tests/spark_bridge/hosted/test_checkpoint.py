@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,14 @@ DESCRIPTION: dict[str, Any] = {
 }
 
 
+def claim(folder: Path, description: dict[str, Any]) -> None:
+    claim_checkpoint(folder / "checkpoint", description, results=folder / "found")
+
+
 def test_the_same_query_goes_on(tmp_path: Path) -> None:
-    claim_checkpoint(tmp_path / "checkpoint", DESCRIPTION)
+    claim(tmp_path, DESCRIPTION)
     before = (tmp_path / "checkpoint" / "joinsim.json").read_text()
-    claim_checkpoint(tmp_path / "checkpoint", DESCRIPTION)
+    claim(tmp_path, DESCRIPTION)
     assert (tmp_path / "checkpoint" / "joinsim.json").read_text() == before
 
 
@@ -47,15 +52,26 @@ def test_the_same_query_goes_on(tmp_path: Path) -> None:
 def test_of_another_query_the_difference_is_named(
     tmp_path: Path, changed: dict[str, object], message: str
 ) -> None:
-    claim_checkpoint(tmp_path / "checkpoint", DESCRIPTION)
+    claim(tmp_path, DESCRIPTION)
     with pytest.raises(DataError, match=message):
-        claim_checkpoint(tmp_path / "checkpoint", DESCRIPTION | changed)
+        claim(tmp_path, DESCRIPTION | changed)
+
+
+def test_results_of_a_query_whose_checkpoint_was_deleted_are_not_added_to(tmp_path: Path) -> None:
+    claim(tmp_path, DESCRIPTION)
+    (tmp_path / "found").mkdir()
+    (tmp_path / "found" / "000001-0-0.parquet").touch()
+    claim(tmp_path, DESCRIPTION)
+    shutil.rmtree(tmp_path / "checkpoint")
+    with pytest.raises(DataError, match="found has results of a query whose checkpoint is"):
+        claim(tmp_path, DESCRIPTION | {"query": "R"})
+    assert not (tmp_path / "checkpoint").exists()
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(DataError, match="is no checkpoint of joinsim's"):
-        claim_checkpoint(tmp_path, DESCRIPTION)
+        claim_checkpoint(tmp_path, DESCRIPTION, results=tmp_path / "found")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -96,7 +112,7 @@ def test_the_same_actors_with_other_settings_are_another_query(
     message: str,
 ) -> None:
     """Records, options and classes tell them apart, whatever the arguments' types."""
-    claim_checkpoint(tmp_path / "checkpoint", described(tmp_path, topology, **first))
-    claim_checkpoint(tmp_path / "checkpoint", described(tmp_path, topology, **first))
+    claim(tmp_path, described(tmp_path, topology, **first))
+    claim(tmp_path, described(tmp_path, topology, **first))
     with pytest.raises(DataError, match=message):
-        claim_checkpoint(tmp_path / "checkpoint", described(tmp_path, topology, **second))
+        claim(tmp_path, described(tmp_path, topology, **second))
