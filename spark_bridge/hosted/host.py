@@ -51,7 +51,7 @@ from spark_bridge.hosted.shard import (
     pack_letters,
     unpack_letters,
 )
-from spark_bridge.hosted.stage import Hosted, HostedQuery, Stage, rehearse
+from spark_bridge.hosted.stage import HostedQuery, HostedRun, Stage, rehearse
 from spark_bridge.query_runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def run_hosted(
     session = query_session(spark, **settings)
     first_parcel = partial(_first_parcel, arrivals)
     with rehearsing(query, first_parcel, workers=partitions, spark=spark):
-        hosted = Hosted(
+        hosted = HostedRun(
             run=hashlib.sha256(
                 f"{folder.absolute()}{json.dumps(description)}".encode()
             ).hexdigest(),
@@ -153,7 +153,7 @@ def need_stateful_operators() -> None:
         )
 
 
-def _plan(session: SparkSession, hosted: Hosted, arrivals: Path) -> DataFrame:
+def _plan(session: SparkSession, hosted: HostedRun, arrivals: Path) -> DataFrame:
     plan = (
         session.readStream.schema(_ARRIVALS)
         .option("maxFilesPerTrigger", 1)
@@ -167,7 +167,7 @@ def _plan(session: SparkSession, hosted: Hosted, arrivals: Path) -> DataFrame:
     return plan
 
 
-def _entries(hosted: Hosted) -> list[str]:
+def _entries(hosted: HostedRun) -> list[str]:
     """Return where arrivals go, in SQL: each shard of the first stage that has a source."""
     return [
         f"struct({hosted.via(0, (0, shard))} as via, 0 as stage, {shard} as shard)"

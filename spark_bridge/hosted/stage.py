@@ -121,8 +121,8 @@ class HostedQuery:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hosted:
-    """What all stages of a query share.
+class HostedRun:
+    """A run of a hosted query: what its stages share.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class Hosted:
 class Stage:
     """Runs the shards of stage *stage*, and passes on what is for later ones."""
 
-    def __init__(self, hosted: Hosted, stage: int) -> None:
+    def __init__(self, hosted: HostedRun, stage: int) -> None:
         self._hosted, self._stage = hosted, stage
 
     def process(self, head: Any, rows: Iterator[Row]) -> Iterator[Row]:

@@ -117,7 +117,7 @@ def prepare(
         missing[0].report("start")
         for task in missing:
             # What is wrong with these is reported before Spark starts.
-            task.layout, task.expressions, task.records_span_lines  # noqa: B018
+            task.layout, task.expressions, task.spanning  # noqa: B018
         size_bytes = sum(file.size_bytes for task in missing for file in task.files)
         on_spark()
         # A task that fails does so on data, and would again: no second attempt.

@@ -226,7 +226,7 @@ class Task:
         return lay_out(self.source, list(self.files[0].columns))
 
     @cached_property
-    def records_span_lines(self) -> list[bool]:
+    def spanning(self) -> list[bool]:
         """Whether each file is CSV and has a quoted text with a line break in it.
 
         Raise :exc:`DataError` for one with a quote that is not closed (see `quotes`).

@@ -183,7 +183,7 @@ def _read(spark: SparkSession, task: Task, folder: Path) -> DataFrame:
     groups: dict[tuple[bool, str, tuple[tuple[str, pa.DataType], ...]], list[str]] = defaultdict(
         list
     )
-    for number, (file, spanning) in enumerate(zip(files, task.records_span_lines, strict=True)):
+    for number, (file, spanning) in enumerate(zip(files, task.spanning, strict=True)):
         if spanning:
             link = folder / f"{number:06d}.csv"
             write_with_line_feeds(file.path, file.separator, link)
