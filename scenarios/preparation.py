@@ -21,7 +21,8 @@ from scenarios.config import RunConfig
 from scenarios.streams import dictionary_names, find_sources, prepare_streams
 from scenarios.synthetic import TIME
 from scenarios.tables import TableStream, prepare_tables
-from spark_bridge.pipeline.source import ROWS, RawSource, inspect_files, lay_out, open_parquet
+from spark_bridge.pipeline.raw_files import inspect_files, open_parquet
+from spark_bridge.pipeline.source import ROWS, RawSource, lay_out
 from spark_bridge.prepared import PreparedStream
 
 _MOST_IN_MEMORY = 1 << 22

@@ -30,17 +30,16 @@ from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
 from scenarios.streams import dictionary_names, event_time, look_for
 from scenarios.synthetic import TIME, SyntheticStream
-from spark_bridge.pipeline.source import (
+from spark_bridge.pipeline.raw_files import (
     CSV_ENDINGS,
     MAGIC,
     PARQUET_ENDINGS,
-    ROWS,
-    free_name,
     is_shown,
     near_files,
     open_parquet,
     refuse_table_format,
 )
+from spark_bridge.pipeline.source import ROWS, free_name
 from spark_bridge.pipeline.values import NS_PER_UNIT
 from spark_bridge.prepared import PreparedStream, order_notes, rounding_notes
 

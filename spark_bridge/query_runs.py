@@ -17,6 +17,7 @@ from actors.feed import StreamFile
 from actors.whole_files import output_error
 from joins.errors import DataError
 from spark_bridge.engines import SparkFailed, Totals, no_room, one_line
+from spark_bridge.session import session_beside
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -86,12 +87,9 @@ class EngineRun:
         return sum(rows for rows, _ in later) / sum(seconds for _, seconds in later)
 
 
-def query_session(spark: SparkSession) -> SparkSession:
-    """Return a session beside *spark*, on the same JVM, with the settings that queries need."""
-    session = spark.newSession()
-    for name, value in _SETTINGS.items():
-        session.conf.set(name, value)
-    return session
+def query_session(spark: SparkSession, **settings: str) -> SparkSession:
+    """Return a session beside *spark* with the settings that queries need, and further ones."""
+    return session_beside(spark, _SETTINGS | settings)
 
 
 def read_streams(session: SparkSession, files: Sequence[StreamFile]) -> list[DataFrame]:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -208,6 +208,14 @@ def active_session() -> SparkSession | None:
         return None
     # Another thread than the one that started Spark has no active session, but the same context.
     return SparkSession.getActiveSession() or SparkSession(context)
+
+
+def session_beside(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """Return another session on the JVM of *spark*, with these *settings* of its own."""
+    session = spark.newSession()
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    return session
 
 
 def _conf(options: SessionOptions, folder: Path) -> Any:

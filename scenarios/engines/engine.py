@@ -171,7 +171,7 @@ def write_segments(schema: Schema, rows: pa.Table, folder: Path, segment_rows: i
     counting = ["id", "ts"]
     for part, begin in enumerate(range(0, max(1, len(rows)), segment_rows)):
         path = folder / f"part-{part:05d}.parquet"
-        pq.write_table(  # as preparation does (`spark_bridge.pipeline.stages`)
+        pq.write_table(  # as preparation does (`spark_bridge.pipeline.segments`)
             rows.slice(begin, segment_rows),
             path,
             row_group_size=ROW_GROUP_ROWS,

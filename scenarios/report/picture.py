@@ -97,7 +97,12 @@ class Picture:
     def as_json(self) -> dict[str, Any]:
         """Return what a page needs to draw it."""
         data = {name: [_plain(value) for value in column] for name, column in self.data.items()}
-        return {"data": data, "panels": self.panels, "span": self.span_s, "config": config(11)}
+        return {
+            "data": data,
+            "panels": self.panels,
+            "span": self.span_s,
+            "config": _vega_config(11),
+        }
 
     def csv(self) -> str:
         """Return its data as text, with a line of names first."""
@@ -126,7 +131,7 @@ class Picture:
             "concat": panels,
             "columns": columns,
             "spacing": 12,
-            "config": config(8) | {"font": _PRINT_FONT, "background": "white"},
+            "config": _vega_config(8) | {"font": _PRINT_FONT, "background": "white"},
         }
         entry = _KEY_MARK + _LETTER * max(map(len, self.legend), default=0)
         legend: Spec = {
@@ -153,7 +158,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def config(size: float) -> Spec:
+def _vega_config(size: float) -> Spec:
     """Return how all pictures look, in text of *size*."""
     muted, ink, line = "var(--muted)", "var(--ink)", "var(--line)"
     text = {"labelFontSize": size, "titleFontSize": size, "titleFontWeight": "normal"}
@@ -246,8 +251,8 @@ def layer(mark: str, *transform: Spec, look: Spec | None = None, **encoding: Any
     channels = {
         channel: {"field": of} if isinstance(of, str) else of for channel, of in encoding.items()
     }
-    looking = {"type": mark} | (look or {})
-    return {"transform": list(transform), "mark": looking, "encoding": channels}
+    drawn = {"type": mark} | (look or {})
+    return {"transform": list(transform), "mark": drawn, "encoding": channels}
 
 
 def pictures_json(pictures: Mapping[str, Picture]) -> Markup:

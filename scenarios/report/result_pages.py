@@ -16,6 +16,7 @@ from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
 from scenarios.many_runs import RunResult, SystemComparison
 from scenarios.measures import look_up
+from scenarios.report.page import fill_page
 from scenarios.report.picture import (
     Picture,
     Spec,
@@ -39,7 +40,6 @@ from scenarios.report.result_tables import (
     points_table,
     reproduction_table,
 )
-from scenarios.report.run_pages import fill_page
 from scenarios.report.run_pictures import run_pictures
 from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.run import FinishedRun
@@ -53,12 +53,12 @@ _MEASURES = MEASURES | {
     "state_bytes.total": "state at the end, bytes",
     "kernel_seconds.total": "kernel time, s",
 }
-_EXACTNESS = {
+_EXACTNESS_COLOURS = {
     "exact": "blue",
     "not exact, and does not claim to be": "orange",
     "not exact, though it claims to be": "red",
 }
-_EQUALITY = {"found exactly the expected pairs": "blue", "found others": "red"}
+_EQUALITY_COLOURS = {"found exactly the expected pairs": "blue", "found others": "red"}
 _LINE = 12
 """Pixels between two lines of a name."""
 
@@ -110,7 +110,7 @@ def _(advice: Advice) -> Picture:
 def comparison_picture(results: Mapping[str, RunResult]) -> Picture:
     """Return a picture of the systems that ran, in the order given."""
     ran = {label: result for label, result in results.items() if result.record}
-    exact, excused, wrong = _EXACTNESS
+    exact, excused, wrong = _EXACTNESS_COLOURS
     words = [
         exact if one.is_exact is not False else wrong if one.claims_exact else excused
         for one in ran.values()
@@ -118,7 +118,7 @@ def comparison_picture(results: Mapping[str, RunResult]) -> Picture:
     columns = {
         title: [_value(one, name) for one in ran.values()] for name, title in _MEASURES.items()
     }
-    return _bars("system", list(ran), words, columns, _EXACTNESS)
+    return _bars("system", list(ran), words, columns, _EXACTNESS_COLOURS)
 
 
 def _value(result: RunResult, name: str) -> float | None:
@@ -135,7 +135,7 @@ def engines_picture(comparison: EngineComparison) -> Picture:
     A measure that none of them has is left out.
     """
     measured = comparison.measured
-    equal, other = _EQUALITY
+    equal, other = _EQUALITY_COLOURS
     columns: dict[str, list[float | None]] = {
         "throughput, tuples/s": [comparison.throughput_tps(name) for name in measured],
         "steady, tuples/s": [one.steady_tps for one in measured.values()],
@@ -147,7 +147,11 @@ def engines_picture(comparison: EngineComparison) -> Picture:
     some = [first, *(title for title in others if any(v is not None for v in columns[title]))]
     words = [equal if comparison.equals(name) else other for name in measured]
     return _bars(
-        "engine", list(measured), words, {title: columns[title] for title in some}, _EQUALITY
+        "engine",
+        list(measured),
+        words,
+        {title: columns[title] for title in some},
+        _EQUALITY_COLOURS,
     )
 
 

@@ -1,7 +1,6 @@
-"""The page of a run, of several runs side by side, and how every page is made: a template, filled.
+"""The page of a run, and that of several runs side by side.
 
-Templates are in this folder; pages need nothing but themselves, in light and dark. A page of
-several runs has their figures, and their pictures on one axis.
+A page of several runs has their figures, and their pictures on one axis.
 """
 
 from __future__ import annotations
@@ -13,23 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 from pydantic import BaseModel
 
-from actors.whole_files import write_text
-from joins.errors import show_controls
 from scenarios.formatting import (
     NO_VALUE,
     VERDICT_WORDS,
     TextTable,
     format_bytes,
     format_count,
-    format_duration,
     format_ms,
 )
-from scenarios.report.picture import COLOURS, SERIES, pictures_json
+from scenarios.report.page import fill_page
+from scenarios.report.picture import SERIES, pictures_json
 from scenarios.report.result_tables import checks_table, offenders_table
+from scenarios.report.run_load import NEAR_SATURATION
 from scenarios.report.run_pictures import (
     MESSAGES_MAX,
     Columns,
@@ -38,41 +34,15 @@ from scenarios.report.run_pictures import (
     stages_picture,
     time_picture,
 )
-from scenarios.report.run_summary import NEAR, describe_verdict, settings_tables, summary
-from scenarios.report.vega_script import vega_script
+from scenarios.report.run_settings import settings_tables
+from scenarios.report.run_summary import describe_verdict, summary
 from scenarios.run import FinishedRun
 from scenarios.run_directory import RUN_RECORD, read_json
 from scenarios.scenario_files import ConfigError, validate
 
-_TEMPLATES = Path(__file__).parent / "templates"
 _DATA = re.compile(r'<script type="application/json" id="pictures">(.*?)</script>', re.DOTALL)
 _DRAWN = ("time", "stages", "load")
 """Pictures of a run that several runs share."""
-
-
-def fill_page(path: Path, template: str, **context: Any) -> Path:
-    """Fill *template* with *context*, write it to *path*, and return that.
-
-    Raise :exc:`OutputError` when the file cannot be written.
-    """
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "bytes": format_bytes,
-        "count": format_count,
-        "duration": format_duration,
-        "pictures_json": pictures_json,
-        "table": lambda table: Markup(table.html()),
-    }
-    environment.globals["vega_script"] = vega_script
-    page = environment.get_template(template).render(colours=COLOURS, **context)
-    write_text(path, show_controls(page))
-    return path
 
 
 def write_report(finished: FinishedRun, path: Path, replay: str) -> None:
@@ -93,7 +63,7 @@ def write_report(finished: FinishedRun, path: Path, replay: str) -> None:
         offenders=offenders_table(finished) if finished.verdict.offenders else None,
         remarks=[*finished.plan.notes, *finished.plan.warnings, *finished.plan.assumptions],
         figures=figures,
-        near_saturation=NEAR,
+        near_saturation=NEAR_SATURATION,
         messages_max=MESSAGES_MAX,
         streams=_streams_table(run["streams"]),
         settings=settings_tables(finished),

@@ -1,48 +1,33 @@
 """A finished run, as one JSON object with stable keys and in words.
 
-``run.json`` and ``--json`` have the keys. Words are its verdict in a sentence, main figures, load,
-and all of its settings.
-
-Of how it was loaded two things are said of a run in virtual time that is fed at a rate: what
-batches add to its latency, and how near saturation it is. One without a rate is fed as fast as its
-system takes tuples: none waits for its batch to fill, and queues are always full.
+``run.json`` and ``--json`` have the keys. Words are its verdict in a sentence and main figures.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import asdict, fields
 from html import escape
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic_core import to_jsonable_python
 
 from actors.result_files import COLLECTORS_SCHEMA, collectors_path
-from actors.source import NS_PER_S
-from netsim.cost import COSTS, load_profile
-from netsim.network import PRESETS
 from netsim.outcome import Injected, Recovered
-from scenarios.config import NetworkConfig, plain_value
-from scenarios.faults_config import FaultConfig
+from scenarios.config import plain_value
 from scenarios.formatting import (
     VERDICT_WORDS,
     TextTable,
-    format_bit_rate,
     format_bytes,
     format_count,
-    format_duration,
     format_many,
     format_ms,
-    format_values,
 )
 from scenarios.machine import versions
-from scenarios.report.run_analysis import sum_by_name
+from scenarios.report.run_load import measure_load
 from scenarios.run import FinishedRun
-from scenarios.run_directory import RUN_RECORD, TRACE, write_json
+from scenarios.run_directory import RUN_RECORD, write_json
 from scenarios.verdict import Verdict
 from scenarios.verdict.approximation import Approximated
 from spark_bridge.prepared import PreparedStream
@@ -52,12 +37,6 @@ _VERDICT = (
     "passed", "exact", "expected", "produced", "missing", "duplicate", "spurious", "expired",
     "wrong", "invented", "late", "unknown",
 )  # fmt: skip
-
-NEAR = 0.8
-"""Share of the time from which on an actor that is busy makes queues: at 0.8 a tuple waits on
-average for as long as four others are served, where both times are exponential (M/M/1)."""
-
-_COLUMNS = ["sender", "receiver", "rows", "first", "last", "started_ns", "done_ns"]
 
 
 def summary(finished: FinishedRun) -> dict[str, Any]:
@@ -195,85 +174,6 @@ def describe_verdict(verdict: Verdict) -> str:
     return text
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunLoad:
-    """How a run at a rate was loaded.
-
-    Attributes
-    ----------
-    rate_tps
-        Tuples per virtual second that were fed.
-    throughput_tps
-        Tuples per virtual second of the whole run.
-    batching_ms
-        How long a tuple waited on average for the message that it left its source in.
-    median_ms
-        Of the latencies; None where no tuple was reported.
-    busiest, busy
-        The actor that was at work for the largest share of the run, and that share.
-    """
-
-    rate_tps: int
-    throughput_tps: float
-    batching_ms: float
-    median_ms: float | None
-    busiest: str
-    busy: float
-
-    @property
-    def batching(self) -> str:
-        """What batches add to latency, in words."""
-        text = f"a tuple waits {format_ms(self.batching_ms)} ms on average for its batch to leave"
-        if self.median_ms:
-            text += f", {min(1, self.batching_ms / self.median_ms):.0%} of the median latency"
-        return f"{text}; set by feeding.batch_rows or feeding.linger"
-
-    @property
-    def saturation(self) -> str:
-        """How near the run is to the highest rate that its system sustains, in words."""
-        about = f"{self.busiest} is busy for {self.busy:.0%} of the run"
-        if self.throughput_tps < NEAR * self.rate_tps and self.busy > NEAR / 2:
-            return (
-                f"BEYOND SATURATION: fed {self.rate_tps:,} tuples/s, it takes "
-                f"{self.throughput_tps:,.0f}, and queues and latencies grow with the run; {about}"
-            )
-        if self.busy > NEAR:
-            about += f"; NEAR SATURATION: little more than {self.rate_tps:,} tuples/s is too much"
-        return about
-
-
-def measure_load(finished: FinishedRun) -> RunLoad | None:
-    """Return how the run was loaded; None where it is live or was fed without a rate."""
-    config, outcome = finished.plan.config, finished.outcome
-    rate_tps = config.feeding.rate_tps
-    if rate_tps is None or config.clock == "live" or not outcome.virtual_ns:
-        return None
-    graph = finished.plan.graph()
-    sources = graph.sources
-    tuples, waited_ns, busy_ns = 0, 0.0, Counter(dict.fromkeys(graph, 0))
-    with pq.ParquetFile(finished.directory / TRACE) as file:
-        for block in file.iter_batches(columns=_COLUMNS):
-            rows = pa.table(block)
-            served_ns = pc.subtract(rows["done_ns"], rows["started_ns"])
-            busy_ns.update(sum_by_name(rows["receiver"], served_ns))
-            sent = pc.is_in(rows["sender"].cast(pa.string()), pa.array(list(sources)))
-            fed = rows.filter(pc.and_(sent, pc.greater(rows["rows"], 0)))
-            count, first, last = (fed[name].to_numpy() for name in ("rows", "first", "last"))
-            # A batch leaves as its last tuple comes into being.
-            waited_ns += float(((last - first) / 2 * count).sum()) * NS_PER_S / rate_tps
-            tuples += int(count.sum())
-    working = {name: ns for name, ns in busy_ns.items() if name not in sources}
-    busiest = max(working, key=working.__getitem__)
-    return RunLoad(
-        rate_tps=rate_tps,
-        throughput_tps=finished.throughput_tps,
-        batching_ms=waited_ns / max(1, tuples) / 1e6,
-        median_ms=latency_ms(finished)["p50"],
-        busiest=busiest,
-        busy=working[busiest] / outcome.virtual_ns,
-    )
-
-
 def summary_rows(finished: FinishedRun) -> list[tuple[str, str]]:
     """Return the run's main figures, as names and values."""
     outcome, clock = finished.outcome, finished.plan.config.clock
@@ -344,82 +244,3 @@ def summary_html(finished: FinishedRun) -> str:
         f"<b>{word}</b>: {escape(describe_verdict(verdict))}</p>\n"
         f"{TextTable(columns=(), rows=summary_rows(finished)).html()}"
     )
-
-
-_RUN = (
-    "seed", "backend", "processes", "silence", "encrypt", "sink", "measured", "pairs", "rows"
-)  # fmt: skip
-"""Keys of a run that are in no section of their own."""
-
-
-def settings_tables(finished: FinishedRun) -> list[TextTable]:
-    """Return everything that was set for a run, by title."""
-    config = finished.plan.config
-    # Of the whole configuration only the silence is a quantity; its schema takes long to make.
-    run = {key: getattr(config, key) for key in _RUN}
-    run |= {"silence": format_duration(config.silence), "rows": config.rows or "all"}
-    feeding = format_values(config.feeding)
-    if config.feeding.rate_tps is None:
-        feeding["rate_tps"] = "as fast as the system takes them"
-    titles: dict[str, dict[str, Any]] = {"Run": run}
-    if config.bind:
-        titles["Placeholders"] = config.bind
-    titles |= {"Parameters": format_values(finished.plan.parameters), "Feeding": feeding}
-    if config.recovery:
-        titles["Recovery"] = format_values(config.recovery)
-    if config.clock == "virtual":
-        profile = load_profile(config.profile)
-        costs = [(name, getattr(profile, name)) for name in ("name", *COSTS)]
-        titles["Network"] = _network(config.network)
-        if config.faults:
-            titles["Faults"] = {
-                f"{place}. {fault.kind}": _fault(fault)
-                for place, fault in enumerate(config.faults, 1)
-            }
-        titles["Cost profile"] = {k: f"{v:,} ps" if isinstance(v, int) else v for k, v in costs}
-    else:  # of the network only the inboxes are not the machine's own
-        titles["Network"] = {"inbox_messages": config.network.inbox_messages}
-    titles["Versions"] = versions()
-    return [
-        TextTable(
-            title=title, columns=(), rows=[(key, _setting(value)) for key, value in values.items()]
-        )
-        for title, values in titles.items()
-    ]
-
-
-def _network(network: NetworkConfig) -> dict[str, Any]:
-    link = PRESETS[network.preset]
-    mean, rate = format_duration(link.latency.mean_ns), format_bit_rate(link.bandwidth_bps)
-    preset = f"{network.preset} ({link.latency.kind} {mean}, {rate})"
-    return format_network(network) | {"preset": preset}
-
-
-def format_network(network: NetworkConfig) -> dict[str, Any]:
-    """Return the values of a network, quantities with their units, each link by its two sites."""
-    values = format_values(network)
-    del values["links"]
-    for one in network.links:
-        differs = one.model_dump(exclude={"a", "b"}, exclude_none=True)
-        values[f"{one.a} - {one.b}"] = _listed(one, differs)
-    return values
-
-
-def _fault(fault: FaultConfig) -> str:
-    """Return what is set of a fault beside its kind."""
-    names = fault.model_dump(exclude={"kind"}, exclude_defaults=True)
-    return _listed(fault, names) or "all the time"
-
-
-def _listed(section: Any, names: Iterable[str]) -> str:
-    """Return some values of a section of a configuration in one line."""
-    values = format_values(section)
-    return ", ".join(f"{name} {_setting(values[name])}" for name in names)
-
-
-def _setting(value: Any) -> str:
-    if value is None:
-        return "by default"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -29,7 +29,7 @@ from netsim.trace import COLUMNS
 from scenarios.formatting import format_duration
 from scenarios.observer import Line, Observer
 from scenarios.plan import Plan
-from scenarios.report.run_summary import NEAR
+from scenarios.report.run_load import NEAR_SATURATION
 from scenarios.terminal.printing import console
 from scenarios.terminal.views import show_plan, show_streams, show_study
 
@@ -244,6 +244,6 @@ class Watch(Line):
         table.add_column("behind the sources, tuples", justify="right")
         for name in shown:
             load = min(1.0, self.load[name])
-            bar = Bar(1, 0, load, color="red" if load > NEAR else "green")
+            bar = Bar(1, 0, load, color="red" if load > NEAR_SATURATION else "green")
             table.add_row(name, f"{load:.0%}", bar, f"{self.queue[name]:.1f}", f"{behind[name]:,}")
         return table

@@ -45,7 +45,8 @@ from scenarios.report.result_tables import (
     offenders_table,
     verdict_cell,
 )
-from scenarios.report.run_summary import format_network, summary_rows
+from scenarios.report.run_settings import format_network
+from scenarios.report.run_summary import summary_rows
 from scenarios.run import FinishedRun
 from scenarios.terminal.printing import (
     STYLES,

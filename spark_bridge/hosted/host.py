@@ -24,12 +24,12 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,10 +38,11 @@ from pyspark.sql import functions as sf
 from actors.feed import StreamFile, open_feed
 from actors.serialisation import to_bytes
 from actors.source import ARRIVALS, Arriving, Feeding, TakesArrivals
-from actors.whole_files import remove_unfinished, write_text
+from actors.whole_files import remove_unfinished
 from joins.arrivals import Arrivals
 from joins.errors import DataError
 from spark_bridge.engines import EngineUnavailable
+from spark_bridge.hosted.checkpoint import claim_checkpoint, describe_query
 from spark_bridge.hosted.operator import StageOperator
 from spark_bridge.hosted.shard import (
     ROW,
@@ -50,7 +51,7 @@ from spark_bridge.hosted.shard import (
     pack_letters,
     unpack_letters,
 )
-from spark_bridge.hosted.stage import Hosted, HostedQuery, Stage, rehearse
+from spark_bridge.hosted.stage import HostedQuery, HostedRun, Stage, rehearse
 from spark_bridge.query_runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
 
 if TYPE_CHECKING:
@@ -74,8 +75,6 @@ _SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
-_ABOUT = "joinsim.json"
-
 
 def run_hosted(
     query: HostedQuery, arrivals: Path, folder: Path, *, spark: SparkSession
@@ -94,8 +93,8 @@ def run_hosted(
     Raises
     ------
     DataError
-        The checkpoint in *folder* is of another query or log, or is incomplete, or results of more
-        than two streams are to be written.
+        The checkpoint in *folder* is of another query or log, or is incomplete; there are results
+        without one; or results of more than two streams are to be written.
     EngineUnavailable
         This Spark has no stateful operators for Python.
     SparkFailed
@@ -108,16 +107,15 @@ def run_hosted(
             f"operators inside Spark write pairs; results of {len(query.schemas)} streams are "
             "counted: leave pairs out"
         )
-    session = query_session(spark)
     stages = cut_into_stages(query.specs, query.wiring, fold=query.fold)
     partitions = min(stages.partitions, spark.sparkContext.defaultParallelism)
-    description = _description(query, stages.actors, partitions, arrivals)
-    claim_checkpoint(folder / "checkpoint", description)
-    for name, value in (_SETTINGS | {"spark.sql.shuffle.partitions": str(partitions)}).items():
-        session.conf.set(name, value)
+    description = describe_query(query, stages.actors, partitions, arrivals)
+    claim_checkpoint(folder / "checkpoint", description, results=folder / "found")
+    settings = _SETTINGS | {"spark.sql.shuffle.partitions": str(partitions)}
+    session = query_session(spark, **settings)
     first_parcel = partial(_first_parcel, arrivals)
     with rehearsing(query, first_parcel, workers=partitions, spark=spark):
-        hosted = Hosted(
+        hosted = HostedRun(
             run=hashlib.sha256(
                 f"{folder.absolute()}{json.dumps(description)}".encode()
             ).hexdigest(),
@@ -155,7 +153,7 @@ def need_stateful_operators() -> None:
         )
 
 
-def _plan(session: SparkSession, hosted: Hosted, arrivals: Path) -> DataFrame:
+def _plan(session: SparkSession, hosted: HostedRun, arrivals: Path) -> DataFrame:
     plan = (
         session.readStream.schema(_ARRIVALS)
         .option("maxFilesPerTrigger", 1)
@@ -169,7 +167,7 @@ def _plan(session: SparkSession, hosted: Hosted, arrivals: Path) -> DataFrame:
     return plan
 
 
-def _entries(hosted: Hosted) -> list[str]:
+def _entries(hosted: HostedRun) -> list[str]:
     """Return where arrivals go, in SQL: each shard of the first stage that has a source."""
     return [
         f"struct({hosted.via(0, (0, shard))} as via, 0 as stage, {shard} as shard)"
@@ -187,34 +185,6 @@ def _keys(session: SparkSession, shards: int, partitions: int) -> tuple[int, ...
     for row in session.range(64 * shards).selectExpr("id", part).collect():
         by_part[row.part].append(row.id)
     return tuple(by_part[shard % partitions][shard // partitions] for shard in range(shards))
-
-
-def _description(
-    query: HostedQuery, actors: Sequence[Any], partitions: int, arrivals: Path
-) -> dict[str, Any]:
-    return {
-        "query": query.text,
-        "streams": [[schema.stream, dict(schema.fields)] for schema in query.schemas],
-        "arrivals": os.fspath(arrivals.absolute()),
-        "actors": {
-            name: [f"{spec.actor.__module__}.{spec.actor.__qualname__}", _plain(spec.arguments)]
-            for name, spec in query.specs.items()
-        },
-        "wiring": {name: dict(ports) for name, ports in query.wiring.items()},
-        "stages": actors,
-        "partitions": partitions,
-        "pairs": query.pairs,
-        "seed": query.seed,
-    }
-
-
-def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that are numbers or strings."""
-    return {
-        name: value
-        for name, value in arguments.items()
-        if value is None or isinstance(value, bool | int | float | str)
-    }
 
 
 def write_arrivals(
@@ -260,49 +230,6 @@ def _batches(arrivals: Arrivals, *, last: bool) -> pa.Table:
         tuples.append(len(batch))
         parcels.append(arrivals_parcel(batch, last=last and first + _BATCH_ROWS >= stop))
     return pa.table({"tuples": pa.array(tuples, pa.int64()), "parcel": pa.array(parcels)})
-
-
-def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any]) -> None:
-    """Claim the folder *checkpoint* for the query of this *description*.
-
-    Continuing another query's would give an answer to neither. Raise :exc:`DataError` for one of
-    another query, with what differs.
-    """
-    about = checkpoint / _ABOUT
-    wanted = json.loads(json.dumps(description))
-    if not about.exists():
-        if checkpoint.exists() and any(checkpoint.iterdir()):
-            raise DataError(
-                f"{checkpoint} is no checkpoint of joinsim's: there is no {_ABOUT} in it; name "
-                "another folder"
-            )
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        write_text(about, json.dumps(wanted, indent=1))
-        return
-    before = json.loads(about.read_text(encoding="utf-8"))
-    if wanted != before:
-        where, theirs, ours = _difference(before, wanted)
-        raise DataError(
-            f"{checkpoint} is the checkpoint of another query: its {where} is "
-            f"{_short(theirs)}, here it is {_short(ours)}; name another folder, or "
-            "delete it to begin anew"
-        )
-
-
-def _difference(theirs: Any, ours: Any, *where: str) -> tuple[str, Any, Any]:
-    """Return the first place where two unequal values of JSON differ, and both values."""
-    sides = [dict(enumerate(side)) if isinstance(side, list) else side for side in (theirs, ours)]
-    if all(isinstance(side, dict) for side in sides):
-        one, other = sides
-        name = next(n for n in [*other, *one] if n not in one or one[n] != other.get(n))
-        return _difference(one.get(name), other.get(name), *where, str(name))
-    return ".".join(where), theirs, ours
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    text = " ".join(text.split())
-    return text if len(text) <= 200 else text[:200] + "..."
 
 
 @contextmanager

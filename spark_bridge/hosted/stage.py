@@ -1,35 +1,23 @@
-"""What runs one stage's shards inside Spark, the log of their state, and the files of results.
+"""What runs one stage's shards inside Spark, and the files of results that they write.
 
-Rewriting the whole state in every trigger would cost as much as the window is long; a log of all
-parcels would never end. So parcels are stored until they are as large as the snapshot before them;
-then a new snapshot replaces both. What is written follows the batch or the window, whichever is
-less, and so does what has to be read to rebuild a shard.
-
-Both are files next to Spark's checkpoint, one for each trigger. Spark's state store, which takes
-more than ten times as long over a megabyte, has the `LogHead` alone. A file is whole before the
-trigger that names it is committed. A trigger that Spark runs again writes the same file again; and
-the files that a snapshot replaces are deleted by the trigger after it, behind which no recovery
-goes back.
-
-Results are Parquet files that the executors write themselves, too, each whole or not at all. Passed
-on through Spark, they would go through the JVM row by row, which costs several times what finding
-them does. Each trigger of each shard writes one file, named by both, and makes it visible when it
-is complete. A trigger that Spark runs again, because it was killed, begins with the same state and
-takes the same arrivals: it writes the same file again. So no result is missing, and none is there
-twice.
+Results are Parquet files that the executors write themselves, each whole or not at all, as is the
+log of their state (`state_log`). Passed on through Spark, they would go through the JVM row by row,
+which costs several times what finding them does. Each trigger of each shard writes one file, named
+by both, and makes it visible when it is complete. A trigger that Spark runs again, because it was
+killed, begins with the same state and takes the same arrivals: it writes the same file again. So no
+result is missing, and none is there twice.
 """
 
 from __future__ import annotations
 
 import gc
 import secrets
-import struct
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,10 +26,9 @@ from pyspark.sql import Row
 
 from actors.protocol import ActorSpec, Wiring
 from actors.results import Late, Output
-from actors.serialisation import FormatError, from_bytes, to_bytes
+from actors.serialisation import to_bytes
 from actors.whole_files import whole_file
 from joins.batch import Schema
-from joins.errors import DataError
 from joins.machine.memory import keep_freed_memory
 from spark_bridge.hosted.shard import (
     Home,
@@ -53,121 +40,7 @@ from spark_bridge.hosted.shard import (
     pack_letters,
     unpack_letters,
 )
-
-
-class LogHead(NamedTuple):
-    """The last trigger of a shard that is in the log.
-
-    Attributes
-    ----------
-    trigger
-        Its number among those that brought the shard something, from 1.
-    nonce
-        Drawn anew each time the trigger runs: of two runs, one is in the log.
-    snapshot, replaced
-        The triggers that stored the latest snapshot and the one before; 0 without.
-    snapshot_bytes, log_bytes
-        Sizes of the latest snapshot, and of the parcels since.
-    """
-
-    trigger: int = 0
-    nonce: int = 0
-    snapshot: int = 0
-    replaced: int = 0
-    snapshot_bytes: int = 0
-    log_bytes: int = 0
-
-
-_HEAD = struct.Struct(f"<{len(LogHead._fields)}q")
-_LENGTH = struct.Struct("<q")
-
-
-class StateLog:
-    """The state of one group: files in *folder*, and Spark's variable *head* that names them."""
-
-    def __init__(self, head: Any, folder: Path) -> None:
-        self._head, self._folder = head, folder
-
-    @property
-    def head(self) -> LogHead:
-        """The last trigger that was stored."""
-        stored = self._head.get()
-        return LogHead(*_HEAD.unpack(stored[0])) if stored else LogHead()
-
-    def rebuild(self, head: LogHead, shard: StageShard) -> None:
-        """Restore a new *shard* to its state after *head*; what it sends again is dropped.
-
-        Raise :exc:`DataError` naming a file that no longer exists, or is damaged.
-        """
-        needed = range(head.snapshot or 1, head.trigger + 1)
-        missing = [p for p in (self._file(shard, t) for t in needed) if not p.exists()]
-        if missing:
-            raise DataError(
-                f"{missing[0]} is missing, which the checkpoint next to it needs: put it back, or "
-                f"delete {self._folder.parent} and the results next to it, and begin anew"
-            )
-        if head.snapshot:
-            path = self._file(shard, head.snapshot)
-            with self._naming(path):
-                # Arrays in a bytearray can be written to, as actors do with what they restore.
-                shard.restore(from_bytes(bytearray(path.read_bytes())))
-        for trigger in range(head.snapshot + 1, head.trigger + 1):
-            path = self._file(shard, trigger)
-            with self._naming(path):
-                letters = unpack_letters(list(_parcels_in(path)))
-            shard.deliver(letters)
-
-    @contextmanager
-    def _naming(self, path: Path) -> Iterator[None]:
-        """Raise :exc:`DataError` for whatever reading a damaged file leads to."""
-        try:
-            yield
-        except Exception as error:
-            raise DataError(
-                f"{path} is damaged ({type(error).__name__}: {error}): put it back as it was, or "
-                f"delete {self._folder.parent} and the results next to it, and begin anew"
-            ) from error
-
-    def store(
-        self, before: LogHead, nonce: int, parcels: Sequence[bytes], shard: StageShard
-    ) -> LogHead:
-        """Store the state of *shard* after *parcels*; return the new head."""
-        head = before._replace(trigger=before.trigger + 1, nonce=nonce)
-        grown = before.log_bytes + sum(map(len, parcels))
-        path = self._file(shard, head.trigger)
-        with whole_file(path) as unfinished, unfinished.open("wb") as file:
-            if grown < before.snapshot_bytes:
-                head = head._replace(log_bytes=grown)
-                for parcel in parcels:
-                    file.write(_LENGTH.pack(len(parcel)))
-                    file.write(parcel)
-            else:
-                size = file.write(to_bytes(shard.snapshot()))
-                head = head._replace(
-                    snapshot=head.trigger,
-                    replaced=before.snapshot,
-                    snapshot_bytes=size,
-                    log_bytes=0,
-                )
-        self._head.update((_HEAD.pack(*head),))
-        if before.trigger == before.snapshot:
-            for trigger in range(before.replaced, before.snapshot):
-                self._file(shard, trigger).unlink(missing_ok=True)
-        return head
-
-    def _file(self, shard: StageShard, trigger: int) -> Path:
-        stage, number = shard.home
-        return self._folder / f"{trigger:06d}-{stage}-{number}"
-
-
-def _parcels_in(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while size := file.read(_LENGTH.size):
-            (length,) = _LENGTH.unpack(size)
-            parcel = file.read(min(length, path.stat().st_size))
-            if len(parcel) != length:
-                raise FormatError(f"a parcel of {length} bytes is not whole")
-            yield parcel
+from spark_bridge.hosted.state_log import LogHead, StateLog
 
 
 def write_results(emitted: Sequence[Any], path: Path, *, pairs: bool) -> None:
@@ -248,8 +121,8 @@ class HostedQuery:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hosted:
-    """What all stages of a query share.
+class HostedRun:
+    """A run of a hosted query: what its stages share.
 
     Attributes
     ----------
@@ -288,7 +161,7 @@ class Hosted:
 class Stage:
     """Runs the shards of stage *stage*, and passes on what is for later ones."""
 
-    def __init__(self, hosted: Hosted, stage: int) -> None:
+    def __init__(self, hosted: HostedRun, stage: int) -> None:
         self._hosted, self._stage = hosted, stage
 
     def process(self, head: Any, rows: Iterator[Row]) -> Iterator[Row]:

@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from joins.errors import DataError
-from spark_bridge.pipeline.source import Task, require_unchanged
+from spark_bridge.pipeline.raw_files import require_unchanged
+from spark_bridge.pipeline.source import Task
 from spark_bridge.pipeline.typed_rows import (
     Typed,
     errors_about,
@@ -111,7 +112,9 @@ def build_dictionaries(
                 session,
                 task,
                 links,
-                texts=[field for field, name in task.source.codes.items() if name not in others],
+                text_fields=[
+                    field for field, name in task.source.codes.items() if name not in others
+                ],
             )
             for name, member in _members(task, typed[task.source.name]):
                 groups.setdefault(name, []).append(member)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from actors.whole_files import output_error, require_utf8
 from joins.errors import DataError
 from spark_bridge.engines import no_room, plain_name
-from spark_bridge.pipeline.source import RawFile, RawSource, Task, inspect_files
+from spark_bridge.pipeline.raw_files import RawFile, inspect_files
+from spark_bridge.pipeline.source import RawSource, Task
 from spark_bridge.prepared import FORMAT, PreparedStream, building, load_stream, publish
 from spark_bridge.session import SessionOptions, spark_session
 
@@ -116,7 +117,7 @@ def prepare(
         missing[0].report("start")
         for task in missing:
             # What is wrong with these is reported before Spark starts.
-            task.layout, task.expressions, task.records_span_lines  # noqa: B018
+            task.layout, task.expressions, task.spanning  # noqa: B018
         size_bytes = sum(file.size_bytes for task in missing for file in task.files)
         on_spark()
         # A task that fails does so on data, and would again: no second attempt.

@@ -27,7 +27,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from joins.errors import DataError
 from spark_bridge.engines import one_line
 from spark_bridge.pipeline.quotes import write_with_line_feeds
-from spark_bridge.pipeline.source import ROWS, RawSource, Task, has_nanoseconds
+from spark_bridge.pipeline.raw_files import has_nanoseconds
+from spark_bridge.pipeline.source import ROWS, RawSource, Task
 from spark_bridge.pipeline.values import (
     MOMENTS,
     NS_PER_UNIT,
@@ -36,6 +37,7 @@ from spark_bridge.pipeline.values import (
     infer,
     type_counters,
 )
+from spark_bridge.session import session_beside
 from spark_bridge.sql.statement import sql_name
 
 FILE, ROW, TEXT = "__joinsim_file", "__joinsim_row", "__joinsim_text"
@@ -97,11 +99,8 @@ class Typed:
 
 
 def pipeline_session(spark: SparkSession) -> SparkSession:
-    """Return a sibling of *spark* with the pipeline's own settings."""
-    session = spark.newSession()
-    for name, value in _SETTINGS.items():
-        session.conf.set(name, value)
-    return session
+    """Return a session beside *spark* with the pipeline's own settings."""
+    return session_beside(spark, _SETTINGS)
 
 
 @contextmanager
@@ -123,12 +122,14 @@ def quoted(name: str) -> Column:
     return sf.col(sql_name(name))
 
 
-def typed_rows(spark: SparkSession, task: Task, folder: Path, texts: Collection[str] = ()) -> Typed:
+def typed_rows(
+    spark: SparkSession, task: Task, folder: Path, text_fields: Collection[str] = ()
+) -> Typed:
     """Read the files of *task*; a column's type is the file's own, or inferred.
 
-    A join field is text only where the source allows it codes: one of *texts* by its type in the
-    file, another if most values are no numbers. *folder* (existing, empty) receives links to the
-    files.
+    A join field is text only where the source allows it codes: one of *text_fields* by its type in
+    the file, another if most values are no numbers. *folder* (existing, empty) receives links to
+    the files.
 
     Raise :exc:`DataError` if no column can serve as event time.
     """
@@ -140,7 +141,7 @@ def typed_rows(spark: SparkSession, task: Task, folder: Path, texts: Collection[
     joined = {
         column: field in source.codes
         for field, column in layout.fields.items()
-        if field not in texts
+        if field not in text_fields
     }
     if files[0].format == "csv":
         used = _used(task, timed)
@@ -182,7 +183,7 @@ def _read(spark: SparkSession, task: Task, folder: Path) -> DataFrame:
     groups: dict[tuple[bool, str, tuple[tuple[str, pa.DataType], ...]], list[str]] = defaultdict(
         list
     )
-    for number, (file, spanning) in enumerate(zip(files, task.records_span_lines, strict=True)):
+    for number, (file, spanning) in enumerate(zip(files, task.spanning, strict=True)):
         if spanning:
             link = folder / f"{number:06d}.csv"
             write_with_line_feeds(file.path, file.separator, link)

@@ -53,9 +53,8 @@ def run_shipping(
     keys = join_keys(query, schemas)
     if isinstance(keys, str):
         raise DataError(f"{keys}: {query}")
-    session = query_session(spark)
     # Small streams are not to be sent whole to every core: what is compared is shuffling.
-    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    session = query_session(spark, **{"spark.sql.autoBroadcastJoinThreshold": "-1"})
     partial_bytes = 0
 
     def build() -> DataFrame:

@@ -22,7 +22,7 @@ import pytest
 from joins.errors import DataError
 from joins.queries.parser import parse_query
 from scenarios.tables import as_table, prepare_tables, read_times, zone_name
-from spark_bridge.pipeline.source import inspect_files
+from spark_bridge.pipeline.raw_files import inspect_files
 
 TIMES = [
     "2024-03-01T09:30:00+02:00",

@@ -25,7 +25,8 @@ from scenarios.report.result_pages import picture_of
 from scenarios.report.run_analysis import first_messages
 from scenarios.report.run_pages import RunRecord, write_report, write_runs_page
 from scenarios.report.run_pictures import MESSAGES_MAX, run_pictures
-from scenarios.report.run_summary import describe_verdict, settings_tables, write_run_json
+from scenarios.report.run_settings import settings_tables
+from scenarios.report.run_summary import describe_verdict, write_run_json
 from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict import CheckResult, Verdict

@@ -19,7 +19,7 @@ from spark_bridge.hosted.shard import (
     pack_letters,
     unpack_letters,
 )
-from spark_bridge.hosted.stage import LogHead, StateLog
+from spark_bridge.hosted.state_log import LogHead, StateLog
 from tests.spark_bridge.hosted.triggers import Variable
 
 

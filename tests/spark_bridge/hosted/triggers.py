@@ -21,7 +21,7 @@ from spark_bridge.hosted.shard import (
     pack_letters,
     unpack_letters,
 )
-from spark_bridge.hosted.stage import StateLog
+from spark_bridge.hosted.state_log import StateLog
 from topologies.actor_graph import ActorGraph
 
 
