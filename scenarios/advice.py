@@ -20,7 +20,7 @@ from joins.errors import suggest
 from joins.queries.query import JoinQuery
 from scenarios.config import RunConfig, python_call
 from scenarios.data_statistics import DataStatistics, data_statistics, key_of, with_hot_key
-from scenarios.engines.comparison import EngineComparison, compare_engines, find_engines
+from scenarios.engines.comparison import EngineRanking, compare_engines, find_engines
 from scenarios.engines.engine import Engine
 from scenarios.formatting import (
     NO_VALUE,
@@ -86,7 +86,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Advice(WrittenResult):
+class TopologyRanking(WrittenResult):
     """The candidates ranked, the best first, and why.
 
     Attributes
@@ -122,7 +122,7 @@ class Advice(WrittenResult):
     front: frozenset[str]
     refused: Mapping[str, str]
     changes: tuple[Change, ...]
-    engines: EngineComparison | None
+    engines: EngineRanking | None
     spent: Spent
     seconds: float
     prices: Mapping[str, float] = field(default_factory=dict)
@@ -301,7 +301,7 @@ def advise(
     seeds: int = 3,
     prices: Mapping[str, float] | None = None,
     on_round: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Advice:
+) -> TopologyRanking:
     """Search for the best candidates, simulate what would change that, and run real engines.
 
     Parameters
@@ -376,7 +376,7 @@ def advise(
     search.share = 1.0
     changes = tuple(_changes(search, ranked, query, streams))
     measured = _run_engines(search, best.configure(config), real_engines) if real_engines else None
-    return Advice(
+    return TopologyRanking(
         config=config,
         goals=tuple(goals),
         rate_tps=search.rate_tps,
@@ -425,7 +425,7 @@ def _changes(
 
 def _run_engines(
     search: Search, config: RunConfig, engines: Sequence[Engine]
-) -> EngineComparison | None:
+) -> EngineRanking | None:
     """Run real engines on this machine; engines beyond the budget are not run."""
     comparison = None
     plan = make_plan(change(config, {"feeding.rate_tps": None}), prepare=search.prepare)
