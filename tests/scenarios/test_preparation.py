@@ -15,11 +15,11 @@ import pytest
 from joins.queries.parser import parse_query
 from scenarios import preparation
 from scenarios.config import RunConfig, StreamConfig
-from scenarios.preparation import Preparation
+from scenarios.preparation import Preparation, prepare_tables
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import prepare_streams
 from scenarios.synthetic import SyntheticStream
-from scenarios.tables import TableStream, prepare_tables
+from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
 
 

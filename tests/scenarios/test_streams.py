@@ -13,7 +13,8 @@ from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery, QueryError
 from scenarios import scenario_files, streams
 from scenarios.scenario_files import ConfigError
-from scenarios.streams import codes_mistake, dictionary_names, prepare_streams
+from scenarios.streams import prepare_streams
+from scenarios.text_codes import codes_mistake, dictionary_names
 from spark_bridge.prepared import PreparedStream
 
 QUERY = "SELECT * FROM S WHERE S.x1 > S.x2 WINDOW AS (SLIDE INTERVAL '1' ON '5')"

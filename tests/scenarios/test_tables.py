@@ -21,7 +21,9 @@ import pytest
 
 from joins.errors import DataError
 from joins.queries.parser import parse_query
-from scenarios.tables import as_table, prepare_tables, read_times, zone_name
+from scenarios.columns import read_times, zone_name
+from scenarios.preparation import prepare_tables
+from scenarios.tables import as_table
 from spark_bridge.pipeline.source import inspect_files
 
 TIMES = [

@@ -28,13 +28,13 @@ from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from scenarios import scenario_files
 from scenarios.config import RunConfig, StreamConfig
+from scenarios.preparation import prepare_tables
 from scenarios.report.result_tables import holds_word
 from scenarios.streams import SAMPLES, find_file, prepare_streams
 from scenarios.study.findings import Findings
 from scenarios.study.point_runs import plan_points, run_points
 from scenarios.study.section import Claim
 from scenarios.study.study import Chart, Study, load_study
-from scenarios.tables import prepare_tables
 from scenarios.verdict import expectation
 from spark_bridge.prepared import PreparedStream
 
