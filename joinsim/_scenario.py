@@ -576,9 +576,9 @@ class Scenario:
             settings = dict(self.settings)
         else:
             words += _query_options(self.config)
-            other = {"query", "streams", "parameters", "scales"}
+            other = {"query", "streams", "parameters"}
             other |= {"topology"} if function in OF_MANY else set()
-            settings = self.config.model_dump(mode="json", exclude_defaults=True, exclude=other)
+            settings = self.config.written(without=other)
             settings |= self.config.parameters
         if self.number is None:
             settings = {"seed": self.config.seed} | settings
@@ -618,8 +618,7 @@ class Scenario:
         """Return the scenario itself; of a study, what its runs share as a scenario."""
         if not self._is_study:
             return self
-        source = self.config.model_dump(mode="json", exclude_defaults=True, exclude={"scales"})
-        return replace(self, source=source, settings={})
+        return replace(self, source=self.config.written(), settings={})
 
     @contextmanager
     def _directory(
@@ -713,8 +712,7 @@ class Scenario:
         alone = replace(self.point(point.number), replay=None)
         config = point.config
         if scenario_files.change(config, alone._of_each_run) != config:
-            source = config.model_dump(mode="json", exclude_defaults=True, exclude={"scales"})
-            alone = Scenario(source)
+            alone = Scenario(config.written())
         return alone._replay()
 
 

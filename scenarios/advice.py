@@ -33,7 +33,7 @@ from scenarios.formatting import (
     group_refusals,
 )
 from scenarios.machine import versions
-from scenarios.many_runs import share
+from scenarios.many_runs import split_settings
 from scenarios.measures import look_up
 from scenarios.plan import Prepare, bound_query, make_plan
 from scenarios.run_directory import WrittenResult
@@ -201,9 +201,7 @@ class TopologyRanking(WrittenResult):
     @property
     def toml(self) -> str:
         """The winner as a TOML file."""
-        dumped = self.winning_config.model_dump(
-            mode="json", exclude_defaults=True, exclude={"title", "figure", "scales"}
-        )
+        dumped = self.winning_config.written(without={"title", "figure"})
         dumped = {"name": self.config.name} | dumped  # its streams are prepared under that name
         return "".join(f"{key} = {format_toml(value)}\n" for key, value in dumped.items())
 
@@ -316,7 +314,7 @@ def advise(
     machines, topologies
         At most so many sites that do the join's work; the systems to look at, by default all.
     settings
-        What all systems share, as for `scenarios.many_runs.share`.
+        What all systems share, as for `scenarios.many_runs.split_settings`.
     engines
         Real engines that run after the search, for as long as there is time; commas between.
     budget_s
@@ -342,7 +340,7 @@ def advise(
             if name not in known:
                 raise ConfigError(f"{kind} {name}: {suggest(name, known)}")
     names = registered_names(topologies) or list(TOPOLOGIES)
-    config, parameters = share(config, [TOPOLOGIES[name] for name in names], settings)
+    config, parameters = split_settings(config, [TOPOLOGIES[name] for name in names], settings)
     real_engines = find_engines(engines) if engines else []
     query = bound_query(config.query, config.bind)
     streams = prepare(config, query)

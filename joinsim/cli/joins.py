@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from spark_bridge.prepared import PreparedStream
 
 DEMO_SCENARIO = "spo-q3"
-_PACKAGES = {"spark": "pyspark", "ray": "ray"}
-"""What the extras that the demo uses install."""
+_EXTRAS = {"spark": "pyspark", "ray": "ray"}
+"""The extras that the demo uses, and the package that each installs."""
 
 
 @app.command(rich_help_panel=JOINS, epilog="Example: joinsim demo")
@@ -61,7 +61,7 @@ def demo(json_output: Json = False) -> int:
     from scenarios.terminal.views import show_backends, show_run
 
     terminal = open_terminal(quiet=json_output)
-    absent = [name for name in ("spark", "ray") if find_spec(_PACKAGES[name]) is None]
+    absent = [name for name in _EXTRAS if find_spec(_EXTRAS[name]) is None]
     if absent:
         extras = ",".join(absent)
         terminal.note(f"without {' and '.join(absent)}: pip install 'joinsim[{extras}]' adds them")
