@@ -1,8 +1,9 @@
-"""Streams as Arrow tables: what a caller passes, Parquet files, and prepared streams in memory."""
+"""Streams as Arrow tables: what a caller passes, Parquet files, prepared streams and segments."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.feed import ARRIVAL, PLACE
+from actors.feed import ARRIVAL, PLACE, StreamFile
 from actors.result_files import part_files
+from joins.batch import Schema
 from joins.errors import DataError
 from scenarios.columns import decode
 from scenarios.streams import look_for
@@ -27,7 +29,7 @@ from spark_bridge.pipeline.source import (
     open_parquet,
     refuse_table_format,
 )
-from spark_bridge.prepared import PreparedStream
+from spark_bridge.prepared import ROW_GROUP_ROWS, PreparedStream
 
 ROW = "row"
 """Column of a prepared table: the place of each tuple in the table that was passed; a join field of
@@ -239,3 +241,26 @@ def add_to_digest(digest: hashlib._Hash, table: pa.Table) -> None:
     for name in table.column_names:
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(table[name].to_numpy()).data)
+
+
+def write_segments(schema: Schema, rows: pa.Table, folder: Path, segment_rows: int) -> StreamFile:
+    """Write a stream as segments of *segment_rows* tuples into *folder*; return what reads it.
+
+    *rows* are the columns ``id`` and ``ts`` and the fields of *schema*. The folder is created.
+    """
+    folder.mkdir(parents=True)
+    counting = ["id", "ts"]
+    for part, begin in enumerate(range(0, max(1, len(rows)), segment_rows)):
+        path = folder / f"part-{part:05d}.parquet"
+        pq.write_table(  # as preparation does (`spark_bridge.pipeline.stages`)
+            rows.slice(begin, segment_rows),
+            path,
+            row_group_size=ROW_GROUP_ROWS,
+            compression="zstd",
+            data_page_version="2.0",
+            use_dictionary=[name for name in rows.column_names if name not in counting],
+            column_encoding=dict.fromkeys(counting, "DELTA_BINARY_PACKED"),
+        )
+        # Spark takes files in the order of their times of change.
+        os.utime(path, (part, part))
+    return StreamFile(schema=schema, directory=folder)
