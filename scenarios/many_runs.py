@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from actors.hosting.inline import InlineHost
@@ -274,7 +273,7 @@ class SystemComparison(WrittenResult):
 def plan_all(
     configs: Mapping[str, RunConfig],
     preparation: Prepare,
-    own: Mapping[str, Topology[Any]] = MappingProxyType({}),
+    own: Mapping[str, Topology[Any]],
 ) -> tuple[dict[str, Plan], dict[str, str], dict[str, RunResult]]:
     """Return a plan for each system that can evaluate the query, and why the others cannot.
 
