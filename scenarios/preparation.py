@@ -27,7 +27,7 @@ from scenarios.config import RunConfig
 from scenarios.streams import event_time, find_sources, prepare_streams
 from scenarios.synthetic import TIME
 from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
-from scenarios.text_codes import Dictionary, dictionary_names
+from scenarios.text_codes import TextCodes, dictionary_names
 from spark_bridge.pipeline.source import (
     ROWS,
     RawSource,
@@ -218,7 +218,7 @@ def prepare_tables(
     for stream, named in zip(streams, codes, strict=True):
         for field, dictionary in named.items():
             members.setdefault(dictionary, {})[stream.name, field] = stream.texts(field)
-    dictionaries = {name: Dictionary.of(fields) for name, fields in members.items()}
+    dictionaries = {name: TextCodes.of(fields) for name, fields in members.items()}
     return tuple(
         stream.prepare({f: made for f, name in named.items() if (made := dictionaries[name])})
         for stream, named in zip(streams, codes, strict=True)
@@ -333,7 +333,7 @@ class _Unordered:
         except (DataError, pa.ArrowException) as error:
             raise DataError(f"stream {self.name!r}, column {column!r}: {error}") from None
 
-    def prepare(self, dictionaries: Mapping[str, Dictionary]) -> TableStream:
+    def prepare(self, dictionaries: Mapping[str, TextCodes]) -> TableStream:
         """Return the stream: valid rows, typed, in order of event time."""
         rejected = _Rejected(len(self.table))
         checked = rejected.check

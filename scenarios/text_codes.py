@@ -76,15 +76,15 @@ def _can_compare_text(predicate: Predicate) -> bool:
 
 
 @dataclass(frozen=True)
-class Dictionary:
-    """The sorted distinct texts of the fields that share them; a text's code is its place."""
+class TextCodes:
+    """The codes of fields that are compared: the places of their distinct texts, sorted."""
 
     texts: pa.Array
     digest: str
 
     @classmethod
-    def of(cls, fields: Mapping[tuple[str, str], pa.ChunkedArray | None]) -> Dictionary | None:
-        """Return the dictionary of the texts of *fields*, by stream and name; None without any.
+    def of(cls, fields: Mapping[tuple[str, str], pa.ChunkedArray | None]) -> TextCodes | None:
+        """Return the codes of the texts of *fields*, by stream and name; None without any.
 
         Raise :exc:`DataError` naming a field that has no texts beside others that do.
         """
