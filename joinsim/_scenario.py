@@ -20,7 +20,7 @@ from joins.queries.parser import parse_query
 from joinsim._arguments import check_methods
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
-from scenarios.config import OF_MANY, SCALES, RunConfig, name_topology, plain_value, python_call
+from scenarios.config import OF_MANY, SCALES, RunConfig, python_call
 from scenarios.formatting import format_setting
 from scenarios.observer import SILENT, Line, Observer
 from scenarios.plan import Plan, make_plan, name_others
@@ -297,10 +297,7 @@ class Scenario:
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study, which has ranges of its own; run it")
-        ranges = []
-        for one in read_ranges(over):
-            name = name_topology if one.key == "topology" else plain_value
-            ranges.append(replace(one, values=tuple(map(name, one.values))))
+        ranges = read_ranges(over)
         if isinstance(over, Mapping):
             over = {one.key: list(one.values) for one in ranges}
         search = check_search(find)
