@@ -8,6 +8,7 @@ also keeps what it rejects, and says why.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,10 +25,11 @@ from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
 from scenarios.columns import Numbers, decode, read_numbers, read_texts, read_whole_numbers
 from scenarios.config import RunConfig
-from scenarios.streams import event_time, find_sources, prepare_streams
+from scenarios.scenario_files import ConfigError
+from scenarios.streams import event_time, find_sources, prepared_folder
 from scenarios.synthetic import TIME
 from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
-from scenarios.text_codes import TextCodes, dictionary_names
+from scenarios.text_codes import TextCodes, codes_mistake, dictionary_names
 from spark_bridge.pipeline.source import (
     ROWS,
     RawSource,
@@ -83,10 +85,47 @@ class Preparation:
     def _prepare(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
         made = _make(config, query, self._room) or _read(config, query, self._room)
         if made is None:
-            how: dict[str, Any] = {"progress": self._progress, "on_spark": self._on_spark}
-            return prepare_streams(config, query, **how)
+            return prepare_streams(config, query, progress=self._progress, on_spark=self._on_spark)
         self._room -= sum(stream.rows for stream in made)
         return made
+
+
+def prepare_streams(
+    config: RunConfig,
+    query: JoinQuery,
+    *,
+    progress: Callable[[str, int, int], None] | None = None,
+    on_spark: Callable[[], None] = lambda: None,
+) -> tuple[PreparedStream, ...]:
+    """Return the query's streams, each prepared by Spark unless it is already.
+
+    *on_spark* is called before Spark starts, where there is something for it to do.
+
+    Raise :exc:`ConfigError` when streams and data do not go together, and what the pipeline
+    raises.
+    """
+    found = find_sources(config, query)
+    made: list[PreparedStream] = []
+    if raw := [one for one in found if isinstance(one, RawSource)]:
+        # Only here: a run over prepared streams needs nothing of the pipeline.
+        from spark_bridge.pipeline.pipeline import prepare
+
+        out = prepared_folder() / _folder(config.name, raw)
+        made = prepare(raw, out, progress=progress, on_spark=on_spark)
+    next_made = iter(made)
+    streams = tuple(one if isinstance(one, PreparedStream) else next(next_made) for one in found)
+    if mistake := codes_mistake(query, streams):
+        raise ConfigError(mistake)
+    return streams
+
+
+def _folder(name: str, sources: list[RawSource]) -> str:
+    """Name a folder after its sources, so that runs over other sources do not replace it."""
+    requests = []
+    for s in sources:
+        options = [option for option in (s.arrival, s.columns) if option is not None]
+        requests.append((s.name, s.paths, s.time, s.where, s.fields, s.codes, *options))
+    return f"{name}-{hashlib.sha256(repr(requests).encode()).hexdigest()[:8]}"
 
 
 def _make(config: RunConfig, query: JoinQuery, most: int) -> tuple[TableStream, ...] | None:

@@ -1,10 +1,9 @@
-"""Finding raw data, and preparing it once."""
+"""Finding the data of streams, raw or prepared, and the columns of their event times."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from joins.queries.selection import Selected, select
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
 from scenarios.synthetic import TIME
-from scenarios.text_codes import codes_mistake, dictionary_names
+from scenarios.text_codes import dictionary_names
 from spark_bridge.pipeline.source import RawSource, stream_layout
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream, names_of
 
@@ -67,35 +66,6 @@ def find_file(candidates: tuple[str, ...]) -> Path:
         f"no data: there is no {' or '.join(candidates)}, neither here nor in {where}. "
         f"Give another file as its data, or set {DATA_VARIABLE} to the folder that holds it"
     )
-
-
-def prepare_streams(
-    config: RunConfig,
-    query: JoinQuery,
-    *,
-    progress: Callable[[str, int, int], None] | None = None,
-    on_spark: Callable[[], None] = lambda: None,
-) -> tuple[PreparedStream, ...]:
-    """Return the query's streams, each prepared by Spark unless it is already.
-
-    *on_spark* is called before Spark starts, where there is something for it to do.
-
-    Raise :exc:`ConfigError` when streams and data do not go together, and what the pipeline
-    raises.
-    """
-    found = find_sources(config, query)
-    made: list[PreparedStream] = []
-    if raw := [one for one in found if isinstance(one, RawSource)]:
-        # Only here: a run over prepared streams needs nothing of the pipeline.
-        from spark_bridge.pipeline.pipeline import prepare
-
-        out = prepared_folder() / _folder(config.name, raw)
-        made = prepare(raw, out, progress=progress, on_spark=on_spark)
-    next_made = iter(made)
-    streams = tuple(one if isinstance(one, PreparedStream) else next(next_made) for one in found)
-    if mistake := codes_mistake(query, streams):
-        raise ConfigError(mistake)
-    return streams
 
 
 def find_sources(config: RunConfig, query: JoinQuery) -> list[RawSource | PreparedStream]:
@@ -192,12 +162,3 @@ def raw_file(stream: StreamConfig) -> Path:
             "its file in files, in place of table"
         )
     return find_file(stream.files)
-
-
-def _folder(name: str, sources: list[RawSource]) -> str:
-    """Name a folder after its sources, so that runs over other sources do not replace it."""
-    requests = []
-    for s in sources:
-        options = [option for option in (s.arrival, s.columns) if option is not None]
-        requests.append((s.name, s.paths, s.time, s.where, s.fields, s.codes, *options))
-    return f"{name}-{hashlib.sha256(repr(requests).encode()).hexdigest()[:8]}"

@@ -92,8 +92,8 @@ def _prepare_by_spark(terminal: Terminal) -> tuple[PreparedStream, ...]:
     """Return the demo's streams, which a run would read without Spark."""
     from joins.queries.parser import parse_query
     from joinsim._scenario import Scenario
+    from scenarios.preparation import prepare_streams
     from scenarios.rehearsing_ahead import rehearsing_ahead
-    from scenarios.streams import prepare_streams
 
     config = Scenario(DEMO_SCENARIO).config
     query = parse_query(config.query)

@@ -15,9 +15,8 @@ import pytest
 from joins.queries.parser import parse_query
 from scenarios import preparation
 from scenarios.config import RunConfig, StreamConfig
-from scenarios.preparation import Preparation, prepare_tables
+from scenarios.preparation import Preparation, prepare_streams, prepare_tables
 from scenarios.scenario_files import ConfigError
-from scenarios.streams import prepare_streams
 from scenarios.synthetic import SyntheticStream
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream

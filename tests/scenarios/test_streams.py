@@ -10,8 +10,8 @@ import pytest
 from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
 from scenarios import scenario_files, streams
+from scenarios.preparation import prepare_streams
 from scenarios.scenario_files import ConfigError
-from scenarios.streams import prepare_streams
 from spark_bridge.prepared import PreparedStream
 
 QUERY = "SELECT * FROM S WHERE S.x1 > S.x2 WINDOW AS (SLIDE INTERVAL '1' ON '5')"

@@ -28,9 +28,9 @@ from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from scenarios import scenario_files
 from scenarios.config import RunConfig, StreamConfig
-from scenarios.preparation import prepare_tables
+from scenarios.preparation import prepare_streams, prepare_tables
 from scenarios.report.result_tables import holds_word
-from scenarios.streams import SAMPLES, find_file, prepare_streams
+from scenarios.streams import SAMPLES, find_file
 from scenarios.study.findings import Findings
 from scenarios.study.point_runs import plan_points, run_points
 from scenarios.study.section import Claim
