@@ -25,6 +25,7 @@ from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
 from scenarios.columns import Numbers, decode, read_numbers, read_texts, read_whole_numbers
 from scenarios.config import RunConfig
+from scenarios.formatting import format_many
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import event_time, find_sources, prepared_folder
 from scenarios.synthetic import TIME
@@ -455,6 +456,6 @@ class _Unordered:
         if rejected.rows.any():
             first = int(np.flatnonzero(rejected.rows)[0])
             why = ", ".join(f"{reason} ({rows:,})" for reason, rows in rejected.reasons.items())
-            count = int(rejected.rows.sum())
-            notes.append(f"{count:,} rows rejected, the first is row {first}: {why}")
+            count = format_many(int(rejected.rows.sum()), "row")
+            notes.append(f"{count} rejected, the first is row {first}: {why}")
         return notes

@@ -263,3 +263,10 @@ def test_a_time_of_96_bits_beyond_int64_is_rejected(spark: Any, tmp_path: Path) 
     assert not isinstance(by_spark, TableStream)
     for stream in (by_spark, in_memory):
         assert (stream.rows, stream.rejected) == (1, 1)
+
+
+@pytest.mark.parametrize(("values", "words"), [([1, None], "1 row"), ([None, 1, None], "2 rows")])
+def test_rejected_rows_are_counted_in_words(values: list[int | None], words: str) -> None:
+    query = parse_query("SELECT * FROM T WHERE T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '2')")
+    (stream,) = prepare_tables(query, [{"x": values}], [None])
+    assert any(note.startswith(f"{words} rejected, the first is row") for note in stream.notes)
