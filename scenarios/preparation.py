@@ -86,12 +86,12 @@ class Preparation:
     def _prepare(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
         made = _make(config, query, self._room) or _read(config, query, self._room)
         if made is None:
-            return prepare_streams(config, query, progress=self._progress, on_spark=self._on_spark)
+            return prepare_by_spark(config, query, progress=self._progress, on_spark=self._on_spark)
         self._room -= sum(stream.rows for stream in made)
         return made
 
 
-def prepare_streams(
+def prepare_by_spark(
     config: RunConfig,
     query: JoinQuery,
     *,

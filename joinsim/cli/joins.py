@@ -92,7 +92,7 @@ def _prepare_by_spark(terminal: Terminal) -> tuple[PreparedStream, ...]:
     """Return the demo's streams, which a run would read without Spark."""
     from joins.queries.parser import parse_query
     from joinsim._scenario import Scenario
-    from scenarios.preparation import prepare_streams
+    from scenarios.preparation import prepare_by_spark
     from scenarios.rehearsing_ahead import rehearsing_ahead
 
     config = Scenario(DEMO_SCENARIO).config
@@ -101,7 +101,7 @@ def _prepare_by_spark(terminal: Terminal) -> tuple[PreparedStream, ...]:
         rehearsing_ahead(config, terminal.compiling) as rehearse,
         terminal.preparing() as progress,
     ):
-        return prepare_streams(config, query, progress=progress, on_spark=rehearse)
+        return prepare_by_spark(config, query, progress=progress, on_spark=rehearse)
 
 
 @app.command(

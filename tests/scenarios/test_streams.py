@@ -10,7 +10,7 @@ import pytest
 from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
 from scenarios import scenario_files, streams
-from scenarios.preparation import prepare_streams
+from scenarios.preparation import prepare_by_spark
 from scenarios.scenario_files import ConfigError
 from spark_bridge.prepared import PreparedStream
 
@@ -27,7 +27,7 @@ def test_streams_are_prepared_where_the_environment_says(
         {"name": "elsewhere", "query": QUERY, "topology": "nested_loop", "streams": [stream]},
         where="this test",
     )
-    (prepared,) = prepare_streams(config, parse_query(QUERY))
+    (prepared,) = prepare_by_spark(config, parse_query(QUERY))
     assert prepared.rows == 9
     assert prepared.path.is_relative_to(tmp_path / "shared")
     assert [path.name for path in tmp_path.iterdir()] == ["shared"]
@@ -46,7 +46,7 @@ def test_a_run_prepares_the_columns_that_its_query_reads(
             {"name": "n", "query": text, "topology": "nested_loop", "streams": [stream]},
             where="this test",
         )
-        return prepare_streams(config, parse_query(text))[0]
+        return prepare_by_spark(config, parse_query(text))[0]
 
     whole, narrow, y = prepared("*"), prepared("S.id"), prepared("S.y2, S.ts")
     assert whole.columns == ["id", "ts", "x", "y", "z"]
