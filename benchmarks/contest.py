@@ -19,6 +19,7 @@ from scenarios.config import RunConfig
 from scenarios.engines.comparison import oracle_totals
 from scenarios.engines.engine import Engine, EngineResult, with_own_streams
 from scenarios.plan import Plan, make_plan
+from scenarios.preparation import prepare_by_spark
 from scenarios.scenario_files import change
 from spark_bridge.engines import Totals
 
@@ -73,7 +74,7 @@ def engines_contest(
     config = change(config, {"pairs": pairs})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        base = with_own_streams(make_plan(config), folder / "streams")
+        base = with_own_streams(make_plan(config, prepare=prepare_by_spark), folder / "streams")
         rows, wanted = oracle_totals(base)
         runs = {}
         for contender in contenders:

@@ -24,6 +24,7 @@ from benchmarks.interval_work import AT_FULL_SPEED, PUBLISHED, Totals
 from benchmarks.measure import Result, check_equal, report
 from scenarios import scenario_files
 from scenarios.plan import make_plan
+from scenarios.preparation import prepare_by_spark
 from scenarios.run import FinishedRun, execute
 
 _ROWS = 1_000_000
@@ -41,7 +42,9 @@ LIVE = {"backend": "ray", "clock": "live"}
 def run(settings: dict[str, Any], directory: Path) -> FinishedRun:
     """Return one run of W1, judged."""
     settings = {"rows": _ROWS} | settings
-    plan = make_plan(scenario_files.change(scenario_files.load("oij-w1"), settings))
+    plan = make_plan(
+        scenario_files.change(scenario_files.load("oij-w1"), settings), prepare=prepare_by_spark
+    )
     # The driver joins nothing: it needs no rehearsal.
     finished = execute(plan, directory, rehearsal=False, judging="after")
     if not finished.verdict.exact or finished.verdict.produced != PUBLISHED["W1", _ROWS].pairs:

@@ -28,9 +28,9 @@ from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.network import Latency, Link, full_mesh
-from scenarios.engines.engine import write_segments
 from scenarios.measures import MeasuredPlan, measured_costs
 from scenarios.rehearsal import run_inline
+from scenarios.tables import write_segments
 from topologies.semijoin import SemijoinParameters, SemijoinTopology, plan_of
 from topologies.semijoins.costing import estimate_plan
 from topologies.semijoins.random_queries import FIELD_BYTES, QueryValues

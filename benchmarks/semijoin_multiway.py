@@ -26,8 +26,8 @@ from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import PRESETS
-from scenarios.engines.engine import write_segments
 from scenarios.rehearsal import run_inline
+from scenarios.tables import write_segments
 from topologies.semijoin import SemijoinParameters, SemijoinTopology
 from topologies.topology import Job
 

@@ -28,7 +28,7 @@ from joins.batch import Schema
 from joins.hashing import mix
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios.engines.engine import write_segments
+from scenarios.tables import write_segments
 from spark_bridge.hosted.host import run_hosted, write_arrivals
 from spark_bridge.hosted.stage import HostedQuery
 from spark_bridge.query_runs import EngineRun

@@ -65,9 +65,9 @@ def main() -> None:
 
 
 def _ready_streams() -> None:
-    """Open the standard streams that are closed, as by ``>&-``, and let no letter stop a print.
+    """Open the standard streams that are closed, as by ``>&-``, and let no character stop a print.
 
-    A letter that an encoding does not have is printed as its number.
+    A character that an encoding does not have is printed as its number.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # in their numbers' order
         if getattr(sys, name) is None:

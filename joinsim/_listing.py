@@ -23,6 +23,8 @@ from joinsim import _PACKAGES
 _ROOT = Path(__file__).resolve().parents[1]
 _STORED = 4
 """Lists that are left in the folder: one per checkout that is in use."""
+_SEARCHED = ("name", "title", "paper", "figure", "query", "topologies")
+"""What words are looked for in; the meanings of a topology's parameters have too many."""
 
 
 def listing() -> dict[str, Any]:
@@ -79,7 +81,7 @@ def search(*words: str) -> dict[str, list[dict[str, Any]]]:
             word.strip(",.:;").lower()
             for ones in listed.values()
             for one in ones
-            for word in f"{one['name']} {one['title']} {one['paper']}".split()
+            for word in f"{one['name']} {one['title']} {one['paper'] or ''}".split()
         }
         near = [name for word in words for name in get_close_matches(word.lower(), known, n=3)]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
@@ -88,8 +90,7 @@ def search(*words: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def _has(one: dict[str, Any], words: Sequence[str]) -> bool:
-    # A topology's parameters are left out: their meanings have too many words.
-    text = " ".join(map(str, (value for key, value in one.items() if key != "parameters"))).lower()
+    text = " ".join(str(one[key]) for key in _SEARCHED if one.get(key)).lower()
     return all(word.lower() in text for word in words)
 
 

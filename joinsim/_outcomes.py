@@ -36,12 +36,12 @@ from scenarios.tables import with_texts
 from scenarios.verdict import Verdict
 
 if TYPE_CHECKING:  # by name below, in what the classes are generic in
-    from scenarios.advice import Advice as _Advised  # noqa: F401
+    from scenarios.advice import TopologyRanking  # noqa: F401
     from scenarios.config import RunConfig
-    from scenarios.engines.comparison import EngineComparison as _Engines  # noqa: F401
+    from scenarios.engines.comparison import EngineRanking  # noqa: F401
     from scenarios.many_runs import SystemComparison  # noqa: F401
     from scenarios.study.findings import Findings  # noqa: F401
-    from scenarios.study.reproduction import Reproduction as _Reproduction  # noqa: F401
+    from scenarios.study.reproduction import ReproducedPaper  # noqa: F401
 
 
 @check_methods
@@ -326,7 +326,7 @@ class StudyRun(_Several["Findings"]):
         return [*charts, claims_table(self.result)]
 
 
-class Reproduction(_Several["_Reproduction"]):
+class Reproduction(_Several["ReproducedPaper"]):
     """All figures and tables of a paper: the claims about them, and what came of each.
 
     Its ``directory`` has ``reproduce.json``, ``reproduce.html``, ``reproduction.md``, and a folder
@@ -339,8 +339,8 @@ class Reproduction(_Several["_Reproduction"]):
 
     >>> import joinsim as js
     >>> from pathlib import Path
-    >>> from scenarios.study.reproduction import Reproduction
-    >>> nothing = Reproduction(paper="panjoin", scale="smoke", studies=())
+    >>> from scenarios.study.reproduction import ReproducedPaper
+    >>> nothing = ReproducedPaper(paper="panjoin", scale="smoke", studies=())
     >>> done = js.Reproduction(nothing, Path("runs"), "joinsim reproduce panjoin --scale smoke")
     >>> done.passed, done.claims.num_rows
     (None, 0)
@@ -434,7 +434,7 @@ class Comparison(_Several["SystemComparison"]):
         return [comparison_table(self.result)]
 
 
-class Advice(_Several["_Advised"]):
+class Advice(_Several["TopologyRanking"]):
     """Which topology to choose: candidates ranked, why, and what would change that.
 
     Its ``directory`` has ``advice.json`` and ``advice.toml``, which runs the winner unless a stream
@@ -485,7 +485,7 @@ class Advice(_Several["_Advised"]):
         return [advice_table(self.result), changes_table(self.result)]
 
 
-class EngineComparison(_Several["_Engines"]):
+class EngineComparison(_Several["EngineRanking"]):
     """One query on several real engines, fastest first.
 
     Its ``directory`` has ``compare.json``, ``replay`` is the call or command that repeats it, and

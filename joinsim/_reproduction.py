@@ -20,12 +20,12 @@ from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.reproduction import (
     RECORD,
-    Reproduced,
+    ReproducedPaper,
+    ReproducedStudy,
     claims_document,
     find_studies,
     read_reproductions,
 )
-from scenarios.study.reproduction import Reproduction as _Reproduction
 
 
 def reproduce(
@@ -84,7 +84,7 @@ def reproduce(
         Scenario(name, scale=scale, settings=settings, observer=observer) for name in names
     ]
     with shared_directory(directory, RECORD):
-        result = _Reproduction(paper=paper, scale=scale, studies=())
+        result = ReproducedPaper(paper=paper, scale=scale, studies=())
         result.write_json(directory, replay)
         for study in _run_studies(scenarios, directory, fresh=fresh):
             result = replace(result, studies=(*result.studies, study))
@@ -139,7 +139,7 @@ def claims(
 
 def _run_studies(
     scenarios: list[Scenario], directory: Path, *, fresh: bool
-) -> Iterator[Reproduced]:
+) -> Iterator[ReproducedStudy]:
     """Run, or read, one study after the other; one that fails does not stop the others."""
     for scenario in scenarios:
         name, observer = str(scenario.source), scenario.observer
@@ -156,7 +156,7 @@ def _run_studies(
             failure = f"{type(error).__name__}: {error}; see {path}"
         if failure:
             observer.note(f"{name} failed: {failure}")
-        yield Reproduced(
+        yield ReproducedStudy(
             name=name,
             title=title,
             figure=figure,

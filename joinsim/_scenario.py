@@ -20,10 +20,11 @@ from joins.queries.parser import parse_query
 from joinsim._arguments import check_methods
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
-from scenarios.config import OF_MANY, SCALES, RunConfig, name_topology, plain_value, python_call
+from scenarios.config import OF_MANY, SCALES, RunConfig, python_call
 from scenarios.formatting import format_setting
-from scenarios.observer import SILENT, Observer
+from scenarios.observer import SILENT, Line, Observer
 from scenarios.plan import Plan, make_plan, name_others
+from scenarios.preparation import Preparation
 from scenarios.report.run_summary import write_run_json
 from scenarios.run import execute
 from scenarios.run_directory import (
@@ -251,7 +252,6 @@ class Scenario:
             No system can evaluate the query, or a setting means nothing to any of them.
         """
         from scenarios.many_runs import plan_all, run_all, systems_by_label
-        from scenarios.preparation import Preparation
 
         self._check_query("compare systems on")
         systems = find_topologies(topologies)
@@ -259,8 +259,7 @@ class Scenario:
         own = {system.name: system for system in systems if system.name not in TOPOLOGIES}
         chosen = systems_by_label(self.base, systems, self._of_each_run)
         with self.observer.preparing() as progress:
-            preparation = self._preparation or Preparation(progress)
-            plans, refused, failed = plan_all(chosen, preparation, own)
+            plans, refused, failed = plan_all(chosen, self._preparation(progress), own)
         self.observer.compared(next(iter(plans.values())))
         replay = self._replay("compare", **({"topologies": names} if names else {}))
         with self._directory(out, "compare-") as (folder, directory):
@@ -293,16 +292,12 @@ class Scenario:
         ConfigError
             A range names what there is not, or a point cannot be run; before any point runs.
         """
-        from scenarios.preparation import Preparation
         from scenarios.study.point_runs import plan_points, run_points
         from scenarios.sweep import check_search, read_ranges, sweep_study
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study, which has ranges of its own; run it")
-        ranges = []
-        for one in read_ranges(over):
-            name = name_topology if one.key == "topology" else plain_value
-            ranges.append(replace(one, values=tuple(map(name, one.values))))
+        ranges = read_ranges(over)
         if isinstance(over, Mapping):
             over = {one.key: list(one.values) for one in ranges}
         search = check_search(find)
@@ -324,7 +319,7 @@ class Scenario:
             (directory / POINTS).mkdir(exist_ok=True)
             self.observer.study(study)
             with self.observer.preparing() as progress:
-                plans = plan_points(study, self._preparation or Preparation(progress))
+                plans = plan_points(study, self._preparation(progress))
             with self.observer.points(len(study.points)) as line:
                 findings = run_points(
                     study,
@@ -360,7 +355,6 @@ class Scenario:
             on so few machines.
         """
         from scenarios.advice import advise
-        from scenarios.preparation import Preparation
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study of many runs: advice is for one query")
@@ -373,20 +367,21 @@ class Scenario:
             "seeds": seeds,
             "prices": prices,
         }
-        with self.observer.preparing() as progress:
-            prepare = self._preparation or Preparation(progress)
-            with self._directory(out, "advise-") as (folder, directory):
-                goals = [goal] if isinstance(goal, str) else goal
-                advised = advise(
-                    self.base,
-                    prepare,
-                    goals=goals,
-                    settings=self._of_each_run,
-                    on_round=progress,
-                    **how,
-                )
-                replay = self._replay("advise", goal=goal, **how)
-                return Advice(advised, directory, replay, folder).write()
+        goals = [goal] if isinstance(goal, str) else goal
+        with (
+            self.observer.preparing() as progress,
+            self._directory(out, "advise-") as (folder, directory),
+        ):
+            advised = advise(
+                self.base,
+                self._preparation(progress),
+                goals=goals,
+                settings=self._of_each_run,
+                on_round=progress,
+                **how,
+            )
+            replay = self._replay("advise", goal=goal, **how)
+            return Advice(advised, directory, replay, folder).write()
 
     def compare_engines(
         self,
@@ -496,15 +491,13 @@ class Scenario:
 
         *on_spark* is called before Spark starts, where there is something for it to do.
         """
-        from scenarios.preparation import Preparation
-
         with self.observer.preparing() as progress:
             try:
                 return make_plan(
                     self.config,
                     address=address,
                     topology=self.topology,
-                    prepare=self._preparation or Preparation(progress, on_spark),
+                    prepare=self._preparation(progress, on_spark),
                 )
             except TopologyError as error:
                 if self.topology is not None:
@@ -539,10 +532,12 @@ class Scenario:
             clock.lap("prepare")
         return plan
 
-    @property
-    def _preparation(self) -> Prepare | None:
+    def _preparation(self, progress: Line, on_spark: Callable[[], None] = lambda: None) -> Prepare:
+        """Return what prepares its streams, or returns them where they are prepared already."""
         streams = self.streams
-        return None if streams is None else lambda config, query: streams
+        if streams is None:
+            return Preparation(progress, on_spark)
+        return lambda config, query: streams
 
     def _replay(self, function: str = "run", **more: Any) -> str:
         """Return the command, or the call, that repeats *function* of it; *more* is passed too."""
@@ -576,9 +571,9 @@ class Scenario:
             settings = dict(self.settings)
         else:
             words += _query_options(self.config)
-            other = {"query", "streams", "parameters", "scales"}
+            other = {"query", "streams", "parameters"}
             other |= {"topology"} if function in OF_MANY else set()
-            settings = self.config.model_dump(mode="json", exclude_defaults=True, exclude=other)
+            settings = self.config.written(without=other)
             settings |= self.config.parameters
         if self.number is None:
             settings = {"seed": self.config.seed} | settings
@@ -618,8 +613,7 @@ class Scenario:
         """Return the scenario itself; of a study, what its runs share as a scenario."""
         if not self._is_study:
             return self
-        source = self.config.model_dump(mode="json", exclude_defaults=True, exclude={"scales"})
-        return replace(self, source=source, settings={})
+        return replace(self, source=self.config.written(), settings={})
 
     @contextmanager
     def _directory(
@@ -686,7 +680,6 @@ class Scenario:
         return Run(finished, replay, folder)
 
     def _run_study(self, study: Study, out: str | Path | None) -> StudyRun:
-        from scenarios.preparation import Preparation
         from scenarios.study.point_runs import plan_points, run_points
 
         with self.observer.preparing() as progress:
@@ -713,8 +706,7 @@ class Scenario:
         alone = replace(self.point(point.number), replay=None)
         config = point.config
         if scenario_files.change(config, alone._of_each_run) != config:
-            source = config.model_dump(mode="json", exclude_defaults=True, exclude={"scales"})
-            alone = Scenario(source)
+            alone = Scenario(config.written())
         return alone._replay()
 
 

@@ -259,7 +259,7 @@ def _bounded(topology: Topology[Any], world: World, folder: Path) -> None:
         return simulate(plan, None, pairs=False, line=line, inline_host=PeakHost).state_bytes
 
     try:
-        short = peaks(_SHORT, _Limit(_LENGTHENED_MESSAGES))
+        short = peaks(_SHORT, _MessageLimit(_LENGTHENED_MESSAGES))
     except _TooLongError:
         return
     for name, nbytes in peaks(_LONG, NO_LINE).items():
@@ -297,7 +297,7 @@ def _hardship(topology: Topology[Any], world: World, folder: Path) -> None:
 
     def run(host: type[InlineHost]) -> tuple[Outcome, dict[str, bytes]]:
         directory = _made(folder / host.__name__)
-        line = _Limit(_HARDENED_MESSAGES)
+        line = _MessageLimit(_HARDENED_MESSAGES)
         run = simulate(plan, directory, pairs=False, line=line, inline_host=host)
         return run.outcome, read_results(directory)
 
@@ -373,7 +373,8 @@ def _answer() -> None:
 def _digest(topology: Topology[Any], world: World) -> str | None:
     """Return the digest of a world's run; None where it has more messages than it is worth."""
     with TemporaryDirectory() as folder:
-        plan, line = world.plan(Path(folder), topology=topology), _Limit(_LENGTHENED_MESSAGES)
+        plan = world.plan(Path(folder), topology=topology)
+        line = _MessageLimit(_LENGTHENED_MESSAGES)
         try:
             return simulate(plan, None, pairs=False, line=line).outcome.digest
         except _TooLongError:
@@ -384,7 +385,7 @@ class _TooLongError(Exception):
     """A run that has too many messages to be worth its time."""
 
 
-class _Limit(Line):
+class _MessageLimit(Line):
     """Ends a run of more than so many *messages*, soon after."""
 
     def __init__(self, messages: int) -> None:

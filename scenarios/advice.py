@@ -20,7 +20,7 @@ from joins.errors import suggest
 from joins.queries.query import JoinQuery
 from scenarios.config import RunConfig, python_call
 from scenarios.data_statistics import DataStatistics, data_statistics, key_of, with_hot_key
-from scenarios.engines.comparison import EngineComparison, compare_engines, find_engines
+from scenarios.engines.comparison import EngineRanking, compare_engines, find_engines
 from scenarios.engines.engine import Engine
 from scenarios.formatting import (
     NO_VALUE,
@@ -33,7 +33,7 @@ from scenarios.formatting import (
     group_refusals,
 )
 from scenarios.machine import versions
-from scenarios.many_runs import share
+from scenarios.many_runs import split_settings
 from scenarios.measures import look_up
 from scenarios.plan import Prepare, bound_query, make_plan
 from scenarios.run_directory import WrittenResult
@@ -86,7 +86,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Advice(WrittenResult):
+class TopologyRanking(WrittenResult):
     """The candidates ranked, the best first, and why.
 
     Attributes
@@ -122,7 +122,7 @@ class Advice(WrittenResult):
     front: frozenset[str]
     refused: Mapping[str, str]
     changes: tuple[Change, ...]
-    engines: EngineComparison | None
+    engines: EngineRanking | None
     spent: Spent
     seconds: float
     prices: Mapping[str, float] = field(default_factory=dict)
@@ -201,9 +201,7 @@ class Advice(WrittenResult):
     @property
     def toml(self) -> str:
         """The winner as a TOML file."""
-        dumped = self.winning_config.model_dump(
-            mode="json", exclude_defaults=True, exclude={"title", "figure", "scales"}
-        )
+        dumped = self.winning_config.written(without={"title", "figure"})
         dumped = {"name": self.config.name} | dumped  # its streams are prepared under that name
         return "".join(f"{key} = {format_toml(value)}\n" for key, value in dumped.items())
 
@@ -301,7 +299,7 @@ def advise(
     seeds: int = 3,
     prices: Mapping[str, float] | None = None,
     on_round: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Advice:
+) -> TopologyRanking:
     """Search for the best candidates, simulate what would change that, and run real engines.
 
     Parameters
@@ -316,7 +314,7 @@ def advise(
     machines, topologies
         At most so many sites that do the join's work; the systems to look at, by default all.
     settings
-        What all systems share, as for `scenarios.many_runs.share`.
+        What all systems share, as for `scenarios.many_runs.split_settings`.
     engines
         Real engines that run after the search, for as long as there is time; commas between.
     budget_s
@@ -342,7 +340,7 @@ def advise(
             if name not in known:
                 raise ConfigError(f"{kind} {name}: {suggest(name, known)}")
     names = registered_names(topologies) or list(TOPOLOGIES)
-    config, parameters = share(config, [TOPOLOGIES[name] for name in names], settings)
+    config, parameters = split_settings(config, [TOPOLOGIES[name] for name in names], settings)
     real_engines = find_engines(engines) if engines else []
     query = bound_query(config.query, config.bind)
     streams = prepare(config, query)
@@ -376,7 +374,7 @@ def advise(
     search.share = 1.0
     changes = tuple(_changes(search, ranked, query, streams))
     measured = _run_engines(search, best.configure(config), real_engines) if real_engines else None
-    return Advice(
+    return TopologyRanking(
         config=config,
         goals=tuple(goals),
         rate_tps=search.rate_tps,
@@ -425,7 +423,7 @@ def _changes(
 
 def _run_engines(
     search: Search, config: RunConfig, engines: Sequence[Engine]
-) -> EngineComparison | None:
+) -> EngineRanking | None:
     """Run real engines on this machine; engines beyond the budget are not run."""
     comparison = None
     plan = make_plan(change(config, {"feeding.rate_tps": None}), prepare=search.prepare)

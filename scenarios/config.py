@@ -45,7 +45,7 @@ from topologies.topology import SinkPlace
 SCALES = ("smoke", "laptop", "paper")
 MAX_SEED = 2**32 - 1
 
-Count = Annotated[int, Field(ge=1, le=2**63 - 1), NUMBER]
+PositiveInt64 = Annotated[int, Field(ge=1, le=2**63 - 1), NUMBER]
 
 _NAME = re.compile(r"(?!\.)[\w.-]{1,100}")
 
@@ -69,7 +69,7 @@ def _processes(value: Any) -> Any:
     raise ValueError("Input should be greater than or equal to 1, or each")
 
 
-Processes = Annotated[Count | Literal["each"], BeforeValidator(_processes)]
+Processes = Annotated[PositiveInt64 | Literal["each"], BeforeValidator(_processes)]
 
 
 def name_topology(topology: Any) -> Any:
@@ -211,9 +211,9 @@ class NetworkConfig(Section):
     jitter: TimeFromZero | None = None
     latency_kind: Literal["constant", "uniform", "normal", "pareto"] | None = None
     bandwidth: BitsPerSecond | None = Field(default=None, ge=1)
-    cores: Count = 1
+    cores: PositiveInt64 = 1
     sites: Literal["placed", "processes"] = "placed"
-    inbox_messages: Count = INBOX_MESSAGES
+    inbox_messages: PositiveInt64 = INBOX_MESSAGES
     transport: Literal["reliable", "none"] = "reliable"
     mesh: bool = True
     links: tuple[LinkConfig, ...] = ()
@@ -250,9 +250,9 @@ class FeedingConfig(Section):
         Asks for a run without watermarks, whose state grows as long as the streams do.
     """
 
-    batch_rows: Count | None = None
+    batch_rows: PositiveInt64 | None = None
     linger: TimeFromZero = LINGER_NS
-    rate_tps: Count | None = None
+    rate_tps: PositiveInt64 | None = None
     disorder: TimeFromZero = 0
     bounded: bool = True
     watermark_lag: TimeFromZero | None = None
@@ -353,14 +353,14 @@ class RunConfig(Section):
     query: str
     bind: dict[str, Bound] = {}
     streams: tuple[StreamConfig, ...]
-    rows: Count | None = None
+    rows: PositiveInt64 | None = None
     feeding: FeedingConfig = FeedingConfig()
     network: Annotated[NetworkConfig, BeforeValidator(with_preset)] = NetworkConfig()
     faults: tuple[AnyFault, ...] = ()
     recovery: RecoveryConfig | None = None
     profile: str = "default"
     sink: SinkPlace = "partitioned"
-    measured: tuple[Annotated[int, Field(ge=0)], Count] | None = None
+    measured: tuple[Annotated[int, Field(ge=0)], PositiveInt64] | None = None
     backend: Literal["inline", "ray"] = "inline"
     clock: Literal["virtual", "live"] = "virtual"
     processes: Processes = 2
@@ -375,6 +375,11 @@ class RunConfig(Section):
     def query_line(self) -> str:
         """The query's text on one line, without comments."""
         return on_one_line(self.query)
+
+    def written(self, *, without: Iterable[str] = ()) -> dict[str, Any]:
+        """Return its keys as a file has them, but for *without* and those at their defaults."""
+        exclude = {"scales", *without}  # what a scale changes has been changed
+        return self.model_dump(mode="json", exclude_defaults=True, exclude=exclude)
 
     @model_validator(mode="after")
     def _streams_of_their_own(self) -> RunConfig:
@@ -513,7 +518,7 @@ def python_call(config: RunConfig, function: str = "run", **more: Any) -> str:
     """
     streams = ", ".join(f"{stream.name!r}: ..." for stream in config.streams)
     others = _NOT_PASSED | ({"topology"} if function in OF_MANY else set())
-    keys = config.model_dump(mode="json", exclude_defaults=True, exclude=others)
+    keys = config.written(without=others)
     if config.pairs != (function == "run"):
         keys["pairs"] = config.pairs
     for key in ("time", "arrival"):

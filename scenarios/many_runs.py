@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from actors.hosting.inline import InlineHost
@@ -153,7 +152,7 @@ def systems_by_label(
 ) -> dict[str, RunConfig]:
     """Return what to run, by label: *systems*, or all there are.
 
-    Each is a plain run, which can be repeated alone. *settings* are as for `share`.
+    Each is a plain run, which can be repeated alone. *settings* are as for `split_settings`.
 
     Raises
     ------
@@ -163,7 +162,7 @@ def systems_by_label(
         There is no system of that name.
     """
     topologies = find_topologies(systems) or list(TOPOLOGIES.values())
-    base, own = share(base, topologies, settings)
+    base, own = split_settings(base, topologies, settings)
     configs: dict[str, RunConfig] = {}
     for topology in topologies:
         for label, variant in VARIANTS.get(topology.name, {topology.name: {}}).items():
@@ -174,7 +173,7 @@ def systems_by_label(
     return configs
 
 
-def share(
+def split_settings(
     base: RunConfig, topologies: Sequence[Topology[Any]], settings: Mapping[str, Any]
 ) -> tuple[RunConfig, dict[str, dict[str, Any]]]:
     """Return what several systems have in common, and by name the parameters of each.
@@ -274,7 +273,7 @@ class SystemComparison(WrittenResult):
 def plan_all(
     configs: Mapping[str, RunConfig],
     preparation: Prepare,
-    own: Mapping[str, Topology[Any]] = MappingProxyType({}),
+    own: Mapping[str, Topology[Any]],
 ) -> tuple[dict[str, Plan], dict[str, str], dict[str, RunResult]]:
     """Return a plan for each system that can evaluate the query, and why the others cannot.
 

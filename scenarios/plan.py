@@ -22,7 +22,6 @@ from netsim.faults import Faults
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.faults_config import check_names, fault_rows
 from scenarios.scenario_files import ConfigError, validate
-from scenarios.streams import prepare_streams
 from scenarios.system_choice import SystemChoice, choose, refusal
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
@@ -183,7 +182,7 @@ def make_plan(
     *,
     address: str | None = None,
     topology: Topology[Any] | None = None,
-    prepare: Prepare = prepare_streams,
+    prepare: Prepare,
 ) -> Plan:
     """Look everything up that *config* names, and *prepare* its streams.
 

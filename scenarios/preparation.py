@@ -1,29 +1,39 @@
-"""Preparing the streams of runs: small and simple ones in memory, others by Spark.
+"""Preparing the streams of runs: tables and small, simple files in memory, all else by Spark.
 
 Spark takes several seconds to start, and one more for each stream. In memory are prepared synthetic
 streams, and Parquet files whose event time and join fields are numbers or times, all of them valid:
-`scenarios.tables` and the pipeline make the same tuples of these. All else is left to Spark, which
+`prepare_tables` and the pipeline make the same tuples of these. All else is left to Spark, which
 also keeps what it rejects, and says why.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from joins.errors import DataError
+from actors.feed import ARRIVAL, PLACE
+from joins.batch import Schema
+from joins.errors import DataError, suggest
+from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
+from scenarios.columns import Numbers, decode, read_numbers, read_texts, read_whole_numbers
 from scenarios.config import RunConfig
-from scenarios.streams import dictionary_names, find_sources, prepare_streams
+from scenarios.formatting import format_many
+from scenarios.scenario_files import ConfigError
+from scenarios.streams import event_time, find_sources, prepared_folder
 from scenarios.synthetic import TIME
-from scenarios.tables import TableStream, prepare_tables
+from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
+from scenarios.text_codes import TextCodes, codes_mistake, dictionary_names
 from spark_bridge.pipeline.raw_files import inspect_files, open_parquet
-from spark_bridge.pipeline.source import ROWS, RawSource, lay_out
-from spark_bridge.prepared import PreparedStream
+from spark_bridge.pipeline.source import ROWS, RawSource, free_name, lay_out
+from spark_bridge.prepared import PreparedStream, order_notes, rounding_notes
 
 _MOST_IN_MEMORY = 1 << 22
 """Most tuples that the streams of all runs have in memory together: some 450 MB, where they have
@@ -70,10 +80,47 @@ class Preparation:
     def _prepare(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
         made = _make(config, query, self._room) or _read(config, query, self._room)
         if made is None:
-            how: dict[str, Any] = {"progress": self._progress, "on_spark": self._on_spark}
-            return prepare_streams(config, query, **how)
+            return prepare_by_spark(config, query, progress=self._progress, on_spark=self._on_spark)
         self._room -= sum(stream.rows for stream in made)
         return made
+
+
+def prepare_by_spark(
+    config: RunConfig,
+    query: JoinQuery,
+    *,
+    progress: Callable[[str, int, int], None] | None = None,
+    on_spark: Callable[[], None] = lambda: None,
+) -> tuple[PreparedStream, ...]:
+    """Return the query's streams, each prepared by Spark unless it is already.
+
+    *on_spark* is called before Spark starts, where there is something for it to do.
+
+    Raise :exc:`ConfigError` when streams and data do not go together, and what the pipeline
+    raises.
+    """
+    found = find_sources(config, query)
+    made: list[PreparedStream] = []
+    if raw := [one for one in found if isinstance(one, RawSource)]:
+        # Only here: a run over prepared streams needs nothing of the pipeline.
+        from spark_bridge.pipeline.pipeline import prepare
+
+        out = prepared_folder() / _folder(config.name, raw)
+        made = prepare(raw, out, progress=progress, on_spark=on_spark)
+    next_made = iter(made)
+    streams = tuple(one if isinstance(one, PreparedStream) else next(next_made) for one in found)
+    if mistake := codes_mistake(query, streams):
+        raise ConfigError(mistake)
+    return streams
+
+
+def _folder(name: str, sources: list[RawSource]) -> str:
+    """Name a folder after its sources, so that runs over other sources do not replace it."""
+    requests = []
+    for s in sources:
+        options = [option for option in (s.arrival, s.columns) if option is not None]
+        requests.append((s.name, s.paths, s.time, s.where, s.fields, s.codes, *options))
+    return f"{name}-{hashlib.sha256(repr(requests).encode()).hexdigest()[:8]}"
 
 
 def _make(config: RunConfig, query: JoinQuery, most: int) -> tuple[TableStream, ...] | None:
@@ -151,3 +198,258 @@ def _time(source: RawSource, columns: Mapping[str, pa.DataType]) -> str | None:
 
 def _is(kinds: Sequence[Callable[[pa.DataType], bool]], kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in kinds)
+
+
+def prepare_tables(
+    query: JoinQuery,
+    tables: Sequence[Any],
+    times: Sequence[str | None],
+    arrivals: Sequence[str | None] = (),
+) -> tuple[TableStream, ...]:
+    """Return the streams of *query* from *tables*, each ordered by its event time.
+
+    The rules are those of the Spark pipeline: rows in order of event time (equal times keep their
+    order), numbered from 0; join fields as int64 or float64, texts as codes. A row without a valid
+    time or join field is rejected, counted, and kept out.
+
+    Parameters
+    ----------
+    query
+        Names the streams, in the order of *tables*, and their join fields.
+    tables
+        What `as_table` takes.
+    times
+        Per stream the column of its event time: a timestamp, a date, a text in ISO 8601, or a
+        number of nanoseconds; or ``rows``, the number of the row, from 0. None takes the one that
+        *query* names, else the column ``ts``, else the first timestamp, else ``rows``.
+
+        A text without a zone is in UTC, as in the Spark pipeline.
+    arrivals
+        Per stream the column that says when its tuples arrive, or ``rows``, the order of the rows;
+        None: in the order of event time. By default all None.
+
+    Raises
+    ------
+    DataError
+        A column is missing or of a type that cannot be joined, or no row is valid.
+    ConfigError
+        A time is not the one that *query* names.
+    """
+    codes = dictionary_names(query)
+    streams = [
+        _Unordered(
+            name,
+            _all_of(table) if isinstance(table, PreparedStream) else _raw(table, name),
+            query.fields(place),
+            event_time(query, place, time),
+            arrival or _recorded(table),
+        )
+        for place, (name, table, time, arrival) in enumerate(
+            zip(query.streams, tables, times, arrivals or [None] * len(tables), strict=True)
+        )
+    ]
+    members: dict[str, dict[tuple[str, str], pa.ChunkedArray | None]] = {}
+    for stream, named in zip(streams, codes, strict=True):
+        for field, dictionary in named.items():
+            members.setdefault(dictionary, {})[stream.name, field] = stream.texts(field)
+    dictionaries = {name: TextCodes.of(fields) for name, fields in members.items()}
+    return tuple(
+        stream.prepare({f: made for f, name in named.items() if (made := dictionaries[name])})
+        for stream, named in zip(streams, codes, strict=True)
+    )
+
+
+def _raw(value: Any, name: str) -> pa.Table:
+    """Return what was passed as a table, without the columns that prepared streams alone have."""
+    table = as_table(value, name)
+    for column in table.schema.names:
+        if column.lower() in (ARRIVAL, PLACE):
+            raise DataError(
+                f"stream {name!r} has a column named {column!r}, by which joinsim means the order "
+                "of arrival of a prepared stream; rename it"
+            )
+    return table
+
+
+def _all_of(stream: PreparedStream) -> pa.Table:
+    """Return all that a stream has, as it was before it was prepared but in order of event time."""
+    table = as_table(stream, stream.name)
+    own = stream.own_names
+    columns = {own.get(name, name): stream.values(name) for name in stream.columns if name != "id"}
+    hidden = [name for name in (TIME, ARRIVAL, PLACE) if name in table.schema.names]
+    return pa.table(columns | {name: table[name] for name in hidden})
+
+
+def _recorded(table: Any) -> str | None:
+    """Return the column of the order of arrival that a stream was prepared with, if it was."""
+    is_recorded = isinstance(table, PreparedStream) and table.delays is not None
+    return ARRIVAL if is_recorded else None
+
+
+class _Rejected:
+    """Which rows of a table are not valid, and how many of them why."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = np.zeros(rows, bool)
+        self.reasons: Counter[str] = Counter()
+
+    def check(self, column: str, numbers: Numbers) -> np.ndarray:
+        """Return the values of a column; the rows in which it is not valid are rejected."""
+        values, invalid = numbers
+        for why, rows in invalid.items():
+            if rows.any():
+                self.rows |= rows
+                self.reasons[f"{column} {why}"] += int(rows.sum())
+        return values
+
+
+class _Unordered:
+    """One stream's table, with its join fields and time located."""
+
+    def __init__(
+        self,
+        name: str,
+        table: pa.Table,
+        fields: Sequence[str],
+        time: str | None,
+        arrival: str | None,
+    ) -> None:
+        for column, times in Counter(table.schema.names).items():
+            if times > 1:
+                raise DataError(
+                    f"stream {name!r}: {times} columns are called {column!r}; give each a name of "
+                    "its own"
+                )
+        own = table.schema.names
+        named = {column: prepared_name(column) for column in own}
+        named = {old: new if new == old else free_name(new, own) for old, new in named.items()}
+        table = table.rename_columns(named)
+        self.own_names = {new: old for old, new in named.items() if new != old}
+        time = time and named.get(time, time)
+        arrival = arrival and named.get(arrival, arrival)
+        self.name = name
+        self.table = table
+        self.fields = fields
+        self.named = time is not None
+        self.time = None if time == ROWS else time or self._find_time()
+        self.arrival = arrival
+        if self.time != TIME and TIME in table.schema.names:  # `ts` is the event time
+            own = free_name(f"source_{TIME}", table.schema.names)
+            self.table = table.rename_columns({TIME: own})
+            self.arrival = own if arrival == TIME else arrival
+        names = self.table.schema.names
+        needed = [column for column in fields if column != TIME]  # every tuple has that
+        needed += [column for column in (self.time, self.arrival) if column not in (None, ROWS)]
+        for column in needed:
+            if column not in names:
+                spelt = dict.fromkeys([column.removeprefix("source_"), column])
+                either = " or ".join(
+                    repr(one) for one in spelt if column in (one, prepared_name(one))
+                )
+                raise DataError(
+                    f"stream {name!r}: there is no column {either}; {suggest(column, names)}"
+                )
+
+    def _find_time(self) -> str | None:
+        if TIME in self.table.schema.names:
+            return TIME
+        moments = (f.name for f in self.table.schema if pa.types.is_timestamp(f.type))
+        return next(moments, None)
+
+    def texts(self, field: str) -> pa.ChunkedArray | None:
+        """Return the texts of a field; None where it holds none."""
+        return self._read(read_texts, field) if field in self.table.schema.names else None
+
+    def _read(self, read: Callable[[pa.ChunkedArray], Any], column: str) -> Any:
+        """Return what a function of `scenarios.columns` reads of a column."""
+        try:
+            return read(decode(self.table[column]))
+        except (DataError, pa.ArrowException) as error:
+            raise DataError(f"stream {self.name!r}, column {column!r}: {error}") from None
+
+    def prepare(self, dictionaries: Mapping[str, TextCodes]) -> TableStream:
+        """Return the stream: valid rows, typed, in order of event time."""
+        rejected = _Rejected(len(self.table))
+        checked = rejected.check
+        ts = np.arange(len(self.table), dtype=np.int64)
+        if self.time is not None:
+            ts = checked(self.time, self._times(self.time, "event time"))
+        columns: dict[str, np.ndarray] = {}
+        for name in self.fields:
+            if name == TIME:  # what is wrong with it is of the event time
+                columns[name] = ts
+            elif name in dictionaries:
+                columns[name] = checked(name, dictionaries[name].encode(self.texts(name)))
+            else:
+                columns[name] = checked(name, self._read(read_numbers, name))
+        arrives = None
+        if self.arrival is not None and self.arrival != ROWS:
+            arrives = checked(self.arrival, self._times(self.arrival, "arrival"))
+        valid = np.flatnonzero(~rejected.rows)
+        if not len(valid):
+            why = "; ".join(f"{reason} in {rows:,}" for reason, rows in rejected.reasons.items())
+            raise DataError(f"stream {self.name!r}: no row is valid ({why or 'it has no rows'})")
+        order = valid[np.argsort(ts[valid], kind="stable")]
+        table = pa.table({ROW: order, TIME: ts[order]} | {n: c[order] for n, c in columns.items()})
+        delays = None
+        if self.arrival is not None:
+            if arrives is None:  # a tuple arrives when it happens, or with the one before it
+                arrives = np.copy(ts)
+                arrives[valid] = np.maximum.accumulate(ts[valid])
+            table = table.append_column(ARRIVAL, pa.array(arrives[order]))
+            places = order
+            if self.arrival == ARRIVAL:  # the rows of a stream that is prepared are ordered anew
+                places = self.table[PLACE].to_numpy()[order]
+            table = table.append_column(PLACE, pa.array(places))
+            late = arrives[order] - ts[order]
+            delays = int(late.min()), int(late.max())
+        in_order = self.arrival is not None or bool((np.diff(order) > 0).all())
+        repeated = int((np.diff(ts[order]) == 0).sum())
+        return TableStream(
+            name=self.name,
+            path=IN_MEMORY,
+            rows=len(order),
+            rejected=len(self.table) - len(order),
+            rejected_reasons=dict(rejected.reasons),
+            schema=Schema(
+                stream=self.name, fields={name: str(c.dtype) for name, c in columns.items()}
+            ),
+            first_ts=int(ts[order[0]]),
+            last_ts=int(ts[order[-1]]),
+            notes=(*self._notes(rejected), *order_notes(repeated, in_order=in_order)),
+            fingerprint="",
+            time=self.time,
+            delays=delays,
+            codes={name: dictionary.digest for name, dictionary in dictionaries.items()},
+            own_names=self.own_names,
+            table=table,
+            source=self.table,
+            order=order,
+        )
+
+    def _times(self, column: str, what: str) -> Numbers:
+        kind = decode(self.table[column]).type
+        if pa.types.is_boolean(kind):
+            raise DataError(
+                f"stream {self.name!r}: the {what} {column!r} is of type {kind}; "
+                "give timestamps, dates, texts of them or whole nanoseconds"
+            )
+        return self._read(read_whole_numbers, column)
+
+    def _notes(self, rejected: _Rejected) -> list[str]:
+        notes = []
+        if not self.named:
+            notes.append(
+                "no column of event times: the order of the rows is taken; time= names one"
+                if self.time is None
+                else f"event time is the column {self.time}, because none was named"
+            )
+        for column in self.table.schema:
+            if column.name in self.fields:
+                notes += rounding_notes(column.name, str(column.type))
+        if rejected.rows.any():
+            first = int(np.flatnonzero(rejected.rows)[0])
+            why = ", ".join(f"{reason} ({rows:,})" for reason, rows in rejected.reasons.items())
+            count = format_many(int(rejected.rows.sum()), "row")
+            notes.append(f"{count} rejected, the first is row {first}: {why}")
+        return notes

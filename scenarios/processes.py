@@ -1,12 +1,13 @@
-"""Worker processes, and the memory that they take.
+"""Worker processes, programs of ours beside this one, and the memory that processes take.
 
-They end with this process, whatever ends it.
+Workers end with this process, whatever ends it.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -70,6 +71,20 @@ def process_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
     with ending_with(stop, start=start):
         yield pool
+
+
+def start_program(module: str, *, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    """Start *module* as a program, which the caller kills when it needs it no more.
+
+    It prints nothing, and a Ctrl-C is for this process alone.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", module],
+        stdin=stdin,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def run_alone(work: Callable[..., T], *arguments: object) -> tuple[T, int]:

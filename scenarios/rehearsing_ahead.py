@@ -22,9 +22,11 @@ import pyarrow.parquet as pq
 from joins.queries.query import JoinQuery
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
+from scenarios.preparation import prepare_tables
+from scenarios.processes import start_program
 from scenarios.rehearsal import REHEARSED_ROWS, rehearse
 from scenarios.streams import raw_file
-from scenarios.tables import TableStream, prepare_tables
+from scenarios.tables import TableStream
 
 _LONGEST_S = 120.0
 
@@ -41,13 +43,7 @@ def rehearsing_ahead(
     begun: list[subprocess.Popen[bytes]] = []
 
     def start() -> None:
-        process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for this process, which then kills that one
-        )
+        process = start_program(__name__, stdin=subprocess.PIPE)
         begun.append(process)
         assert process.stdin
         with suppress(OSError):  # it has died at once

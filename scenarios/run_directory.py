@@ -136,9 +136,9 @@ class WrittenResult(ABC):
 
 
 def json_text(value: Mapping[str, Any], *, ascii_only: bool = False) -> str:
-    """Return *value* as JSON for files and for stdout: indented, letters as they are.
+    """Return *value* as JSON for files and for stdout: indented, characters as they are.
 
-    With *ascii_only* letters that ASCII does not have are escaped.
+    With *ascii_only* those that ASCII does not have are escaped.
     """
     return json.dumps(value, indent=2, ensure_ascii=ascii_only) + "\n"
 

@@ -1,19 +1,19 @@
-"""Finding raw data, and preparing it once."""
+"""Finding the data of streams, raw or prepared, and the columns of their event times."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from actors.whole_files import require_utf8
-from joins.queries.query import JoinQuery, Predicate
+from joins.queries.query import JoinQuery
 from joins.queries.selection import Selected, select
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
 from scenarios.synthetic import TIME
+from scenarios.text_codes import dictionary_names
 from spark_bridge.pipeline.source import RawSource, stream_layout
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream, names_of
 
@@ -66,35 +66,6 @@ def find_file(candidates: tuple[str, ...]) -> Path:
         f"no data: there is no {' or '.join(candidates)}, neither here nor in {where}. "
         f"Give another file as its data, or set {DATA_VARIABLE} to the folder that holds it"
     )
-
-
-def prepare_streams(
-    config: RunConfig,
-    query: JoinQuery,
-    *,
-    progress: Callable[[str, int, int], None] | None = None,
-    on_spark: Callable[[], None] = lambda: None,
-) -> tuple[PreparedStream, ...]:
-    """Return the query's streams, each prepared by Spark unless it is already.
-
-    *on_spark* is called before Spark starts, where there is something for it to do.
-
-    Raise :exc:`ConfigError` when streams and data do not go together, and what the pipeline
-    raises.
-    """
-    found = find_sources(config, query)
-    made: list[PreparedStream] = []
-    if raw := [one for one in found if isinstance(one, RawSource)]:
-        # Only here: a run over prepared streams needs nothing of the pipeline.
-        from spark_bridge.pipeline.pipeline import prepare
-
-        out = prepared_folder() / _folder(config.name, raw)
-        made = prepare(raw, out, progress=progress, on_spark=on_spark)
-    next_made = iter(made)
-    streams = tuple(one if isinstance(one, PreparedStream) else next(next_made) for one in found)
-    if mistake := codes_mistake(query, streams):
-        raise ConfigError(mistake)
-    return streams
 
 
 def find_sources(config: RunConfig, query: JoinQuery) -> list[RawSource | PreparedStream]:
@@ -191,73 +162,3 @@ def raw_file(stream: StreamConfig) -> Path:
             "its file in files, in place of table"
         )
     return find_file(stream.files)
-
-
-def _folder(name: str, sources: list[RawSource]) -> str:
-    """Name a folder after its sources, so that runs over other sources do not replace it."""
-    requests = []
-    for s in sources:
-        options = [option for option in (s.arrival, s.columns) if option is not None]
-        requests.append((s.name, s.paths, s.time, s.where, s.fields, s.codes, *options))
-    return f"{name}-{hashlib.sha256(repr(requests).encode()).hexdigest()[:8]}"
-
-
-# Which fields of a query may be text, and whether the codes of prepared streams match.
-#
-# Text is stored as codes that are equal exactly where the texts are
-# (`spark_bridge.pipeline.dictionaries`), so it can be compared with ``=`` and ``!=``, with whatever
-# shares its dictionary.
-
-
-def dictionary_names(query: JoinQuery) -> tuple[dict[str, str], ...]:
-    """Return for each stream its join fields that may be text: to the name of their dictionary.
-
-    Fields that are compared with each other, directly or by way of others, share one, which is
-    named after the first of them. Where one of them is compared otherwise than with ``=`` and
-    ``!=``, none of them may be text.
-    """
-    groups: list[set[tuple[int, str]]] = []
-    ordered: set[tuple[int, str]] = set()
-    for predicate in query.predicates:
-        merged = {(side.stream, side.name) for side in (predicate.left, predicate.right)}
-        if not _can_compare_text(predicate):
-            ordered |= merged
-        merged = merged.union(*(group for group in groups if group & merged))
-        groups = [group for group in groups if not group & merged] + [merged]
-    names: tuple[dict[str, str], ...] = tuple({} for _ in query.streams)
-    for group in groups:
-        if group & ordered:
-            continue
-        stream, first = min(group)
-        for at, field in sorted(group):
-            names[at][field] = f"{query.streams[stream]}.{first}"
-    return names
-
-
-def codes_mistake(query: JoinQuery, streams: Sequence[PreparedStream]) -> str | None:
-    """Return which comparison the codes of *streams* cannot answer, and why; None without one."""
-    for predicate in query.predicates:
-        left, right = (
-            streams[side.stream].codes.get(side.name) for side in (predicate.left, predicate.right)
-        )
-        if left is None and right is None:
-            continue
-        text, other = predicate.left, predicate.right
-        if left is None:
-            text, other = other, text
-        if not _can_compare_text(predicate):
-            return f"{predicate}: {text.text} is text, which = and != alone can compare"
-        if None in (left, right):
-            return f"{predicate}: {text.text} is text, and {other.text} is a number"
-        if left != right:
-            return (
-                f"{predicate}: both are text, but were prepared apart, each with a dictionary of "
-                "its own, so that their codes cannot be compared. Give the raw files of all "
-                "streams: they are then prepared together"
-            )
-    return None
-
-
-def _can_compare_text(predicate: Predicate) -> bool:
-    operator = predicate.operator
-    return (operator.is_equality or operator.negated) and not operator.subtracts

@@ -115,7 +115,7 @@ def diff(
     row, columns = _first_difference(*(_batches(run) for run in runs))
     first = max(0, (row or 0) - around)
     stop = first if row is None else row + around + 1
-    rows = _window(runs[0], first, stop), _window(runs[1], first, stop)
+    rows = _rows_between(runs[0], first, stop), _rows_between(runs[1], first, stop)
     return Difference(
         runs=runs,
         row=row,
@@ -170,7 +170,7 @@ def _unequal(a: pa.Array, b: pa.Array) -> np.ndarray:
     return found
 
 
-def _window(run: Path, first: int, stop: int) -> pa.Table:
+def _rows_between(run: Path, first: int, stop: int) -> pa.Table:
     """Return the rows of a trace from *first* to before *stop*, as far as there are any."""
     parts, at = [], 0
     for batch in _batches(run):

@@ -102,3 +102,16 @@ def test_no_file_but_the_parser_and_the_oracle_knows_an_operator_by_its_class() 
         if alias.name in ("Band", "ComparisonOperator")
     }
     assert knowing == {"joins/oracle/match.py", "joins/queries/parser.py"}
+
+
+def test_every_list_of_our_packages_has_all_of_them() -> None:
+    """No package could hold the one list that all others need before they know where it is."""
+    lists = {
+        str(path.relative_to(ROOT)): {*ast.literal_eval(node.value), "joinsim"}
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_PACKAGES"
+    }
+    assert len(lists) > 1
+    assert all(listed == set(PACKAGES) for listed in lists.values()), lists

@@ -112,7 +112,7 @@ def main(began_s: float | None = None) -> None:
     with _guarded():
         try:
             CLOCK.set(WallClock(began_s))
-            _check_letters(sys.argv[1:])
+            _check_utf8(sys.argv[1:])
             app()
         except Finished as finished:
             code = finished.code
@@ -163,10 +163,10 @@ def _guarded() -> Iterator[None]:
     sys.exit(EXIT_STOPPED)
 
 
-def _check_letters(arguments: Iterable[str]) -> None:
+def _check_utf8(arguments: Iterable[str]) -> None:
     """Raise :exc:`JoinsimError` for an argument that is not in UTF-8, as what is written must be.
 
-    Python has its other bytes as letters that cannot be encoded.
+    Python has its other bytes as characters that cannot be encoded.
     """
     from joins.errors import JoinsimError
 
@@ -265,7 +265,7 @@ def open_terminal(*, quiet: bool, watch: bool = False) -> Terminal:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print *value* as the one JSON object on stdout, in letters that its encoding has."""
+    """Print *value* as the one JSON object on stdout, in characters of its encoding."""
     from scenarios.run_directory import json_text
 
     plain = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from spark_bridge.prepared import PreparedStream
 
 DEMO_SCENARIO = "spo-q3"
-_PACKAGES = {"spark": "pyspark", "ray": "ray"}
-"""What the extras that the demo uses install."""
+_EXTRAS = {"spark": "pyspark", "ray": "ray"}
+"""The extras that the demo uses, and the package that each installs."""
 
 
 @app.command(rich_help_panel=JOINS, epilog="Example: joinsim demo")
@@ -61,7 +61,7 @@ def demo(json_output: Json = False) -> int:
     from scenarios.terminal.views import show_backends, show_run
 
     terminal = open_terminal(quiet=json_output)
-    absent = [name for name in ("spark", "ray") if find_spec(_PACKAGES[name]) is None]
+    absent = [name for name in _EXTRAS if find_spec(_EXTRAS[name]) is None]
     if absent:
         extras = ",".join(absent)
         terminal.note(f"without {' and '.join(absent)}: pip install 'joinsim[{extras}]' adds them")
@@ -92,8 +92,8 @@ def _prepare_by_spark(terminal: Terminal) -> tuple[PreparedStream, ...]:
     """Return the demo's streams, which a run would read without Spark."""
     from joins.queries.parser import parse_query
     from joinsim._scenario import Scenario
+    from scenarios.preparation import prepare_by_spark
     from scenarios.rehearsing_ahead import rehearsing_ahead
-    from scenarios.streams import prepare_streams
 
     config = Scenario(DEMO_SCENARIO).config
     query = parse_query(config.query)
@@ -101,7 +101,7 @@ def _prepare_by_spark(terminal: Terminal) -> tuple[PreparedStream, ...]:
         rehearsing_ahead(config, terminal.compiling) as rehearse,
         terminal.preparing() as progress,
     ):
-        return prepare_streams(config, query, progress=progress, on_spark=rehearse)
+        return prepare_by_spark(config, query, progress=progress, on_spark=rehearse)
 
 
 @app.command(

@@ -69,7 +69,7 @@ def find_engines(names: str | Iterable[str]) -> list[Engine]:
 
 
 @dataclass(kw_only=True)
-class EngineComparison(WrittenResult):
+class EngineRanking(WrittenResult):
     """A comparison of engines, as far as it has got.
 
     Attributes
@@ -180,7 +180,7 @@ def compare_engines(
     *,
     limit_s: float | None = None,
     on_engine: Callable[[int, str], None] = lambda place, name: None,
-) -> Iterator[EngineComparison]:
+) -> Iterator[EngineRanking]:
     """Run *plan* on every engine that can, each in a folder of its own below *directory*.
 
     What the engines write is deleted unless the plan asks for pairs. An engine that fails, or has
@@ -188,7 +188,7 @@ def compare_engines(
 
     Yields
     ------
-    EngineComparison
+    EngineRanking
         The comparison before the first engine, and after each: one object, which grows.
 
     Raise :exc:`ConfigError` if the plan's tuples may come late: engines differ in what is late.
@@ -200,7 +200,7 @@ def compare_engines(
         plan = with_own_streams(plan, plain / _STREAMS)
         rows, wanted = oracle_totals(plan)
         waiting = [engine.name for engine in engines]
-        comparison = EngineComparison(plan=plan, rows=rows, expected=wanted, waiting=waiting)
+        comparison = EngineRanking(plan=plan, rows=rows, expected=wanted, waiting=waiting)
         yield comparison
         for place, engine in enumerate(engines):
             on_engine(place, engine.name)

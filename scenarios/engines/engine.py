@@ -9,7 +9,6 @@ fields ``f0``, ``f1`` and so on. (Spark's own statement is `spark_bridge.sql.nat
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,13 +18,12 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from actors.feed import StreamData, StreamFile
 from joins.batch import Batch, Schema
 from scenarios.plan import Plan
+from scenarios.tables import write_segments
 from spark_bridge.engines import Totals
-from spark_bridge.prepared import ROW_GROUP_ROWS
 from spark_bridge.sql.statement import ProbeSide, predicate_sql
 
 STEP_ROWS = 500_000
@@ -160,29 +158,6 @@ def quote(text: str) -> str:
 def pair_totals(pairs: pa.Table) -> Totals:
     """Return the totals of a table with the columns ``probe_id`` and ``match_id``."""
     return Totals.of_pairs(*(pairs[name].to_numpy() for name in ("probe_id", "match_id")))
-
-
-def write_segments(schema: Schema, rows: pa.Table, folder: Path, segment_rows: int) -> StreamFile:
-    """Write a stream as segments of *segment_rows* tuples into *folder*; return what reads it.
-
-    *rows* are the columns ``id`` and ``ts`` and the fields of *schema*. The folder is created.
-    """
-    folder.mkdir(parents=True)
-    counting = ["id", "ts"]
-    for part, begin in enumerate(range(0, max(1, len(rows)), segment_rows)):
-        path = folder / f"part-{part:05d}.parquet"
-        pq.write_table(  # as preparation does (`spark_bridge.pipeline.segments`)
-            rows.slice(begin, segment_rows),
-            path,
-            row_group_size=ROW_GROUP_ROWS,
-            compression="zstd",
-            data_page_version="2.0",
-            use_dictionary=[name for name in rows.column_names if name not in counting],
-            column_encoding=dict.fromkeys(counting, "DELTA_BINARY_PACKED"),
-        )
-        # Spark takes files in the order of their times of change.
-        os.utime(path, (part, part))
-    return StreamFile(schema=schema, directory=folder)
 
 
 def _copy(file: StreamData, folder: Path) -> StreamFile:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from actors.whole_files import write_text
-from scenarios.advice import TOML, Advice
-from scenarios.engines.comparison import IN_THE_CLOCK, EngineComparison
+from scenarios.advice import TOML, TopologyRanking
+from scenarios.engines.comparison import IN_THE_CLOCK, EngineRanking
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
 from scenarios.many_runs import RunResult, SystemComparison
 from scenarios.measures import look_up
@@ -45,7 +45,7 @@ from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
-from scenarios.study.reproduction import ClaimCounts, Reproduced, Reproduction, went_wrong
+from scenarios.study.reproduction import ClaimCounts, ReproducedPaper, ReproducedStudy, went_wrong
 from scenarios.sweep import MEASURES
 from topologies.assumptions import ASSUMPTIONS, Assumption
 
@@ -97,7 +97,7 @@ def _(comparison: SystemComparison) -> Picture:
 
 
 @picture_of.register
-def _(advice: Advice) -> Picture:
+def _(advice: TopologyRanking) -> Picture:
     return comparison_picture(
         {
             one.label: RunResult(config=advice.config, record=one.saturated[0])
@@ -129,7 +129,7 @@ def _value(result: RunResult, name: str) -> float | None:
 
 
 @picture_of.register
-def engines_picture(comparison: EngineComparison) -> Picture:
+def engines_picture(comparison: EngineRanking) -> Picture:
     """Return a picture of the engines that ran, the fastest first.
 
     A measure that none of them has is left out.
@@ -236,7 +236,7 @@ def _write_study(findings: Findings, path: Path, replay: str) -> Picture:
 
 
 @write_page.register
-def write_reproduction(reproduction: Reproduction, path: Path, replay: str) -> Path:
+def write_reproduction(reproduction: ReproducedPaper, path: Path, replay: str) -> Path:
     """Write the page to *path*, and beside it ``reproduction.md`` and a folder per study."""
     directory = path.parent
     counts = ClaimCounts.of(reproduction.claims)
@@ -251,7 +251,7 @@ def write_reproduction(reproduction: Reproduction, path: Path, replay: str) -> P
         stated,
     ]
     write_text(directory / "reproduction.md", "\n\n".join(parts) + "\n")
-    studies: list[tuple[Reproduced, Any, Picture | None, TextTable | None]] = []
+    studies: list[tuple[ReproducedStudy, Any, Picture | None, TextTable | None]] = []
     for study in reproduction.studies:
         picture, claims = None, None
         if study.findings is not None:
@@ -275,9 +275,11 @@ def write_reproduction(reproduction: Reproduction, path: Path, replay: str) -> P
     )
 
 
-def _figures_by_assumption(reproduction: Reproduction) -> dict[Assumption, list[Reproduced]]:
+def _figures_by_assumption(
+    reproduction: ReproducedPaper,
+) -> dict[Assumption, list[ReproducedStudy]]:
     """Return what any of the studies assumes, with those that do."""
-    studies: dict[Assumption, list[Reproduced]] = {}
+    studies: dict[Assumption, list[ReproducedStudy]] = {}
     for study in reproduction.studies:
         for one in study.findings.study.assumptions if study.findings else []:
             studies.setdefault(one, []).append(study)
@@ -318,7 +320,7 @@ def _(comparison: SystemComparison, path: Path, replay: str) -> Path:
 
 
 @write_page.register
-def write_advice(advice: Advice, path: Path, replay: str) -> Path:
+def write_advice(advice: TopologyRanking, path: Path, replay: str) -> Path:
     """Write the page to *path*, and beside it the winner as ``advice.toml``, which it names."""
     write_text(path.parent / TOML, advice.toml)
     return fill_page(
@@ -342,7 +344,7 @@ def write_advice(advice: Advice, path: Path, replay: str) -> Path:
 
 
 @write_page.register
-def _(comparison: EngineComparison, path: Path, replay: str) -> Path:
+def _(comparison: EngineRanking, path: Path, replay: str) -> Path:
     notes = engine_notes(comparison)
     return fill_page(
         path,

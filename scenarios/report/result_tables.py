@@ -18,8 +18,8 @@ from scenarios.formatting import (
 )
 
 if TYPE_CHECKING:
-    from scenarios.advice import Advice
-    from scenarios.engines.comparison import EngineComparison
+    from scenarios.advice import TopologyRanking
+    from scenarios.engines.comparison import EngineRanking
     from scenarios.many_runs import RunResult, SystemComparison
     from scenarios.run import FinishedRun
     from scenarios.study.findings import Findings
@@ -87,7 +87,7 @@ def comparison_table(comparison: SystemComparison) -> TextTable:
     return TextTable(columns=columns, rows=rows, text_columns=2)
 
 
-def advice_table(advice: Advice) -> TextTable:
+def advice_table(advice: TopologyRanking) -> TextTable:
     """Return the candidates that an advice shows, the best first, and over how many tuples."""
     from scenarios.advice import format_estimate
     from scenarios.topology_search import GOALS
@@ -108,7 +108,7 @@ def advice_table(advice: Advice) -> TextTable:
     return TextTable(columns=tuple(columns), rows=rows, text_columns=2)
 
 
-def changes_table(advice: Advice) -> TextTable:
+def changes_table(advice: TopologyRanking) -> TextTable:
     """Return what each system would come to with a change, and which would be best."""
     from scenarios.topology_search import GOALS
 
@@ -126,7 +126,7 @@ def changes_table(advice: Advice) -> TextTable:
     return TextTable(title="What would change it", columns=columns, rows=rows, text_columns=3)
 
 
-def measured_table(advice: Advice) -> TextTable:
+def measured_table(advice: TopologyRanking) -> TextTable:
     """Return what real engines did with the query; without rows where none ran."""
     rows: Sequence[Sequence[str | TableCell]] = []
     if ran := advice.engines:
@@ -136,7 +136,7 @@ def measured_table(advice: Advice) -> TextTable:
     return TextTable(title=title, columns=columns, rows=rows, text_columns=2)
 
 
-def left_out_table(advice: Advice) -> TextTable:
+def left_out_table(advice: TopologyRanking) -> TextTable:
     """Return what an advice has no figures of: no time was left, it failed, or it cannot run."""
     notes = engine_notes(advice.engines).rows if advice.engines else []
     rows = [
@@ -161,7 +161,7 @@ def _exactness(result: RunResult) -> str:
     return errors if result.claims_exact else f"{errors} (no claim)"
 
 
-def engines_table(comparison: EngineComparison) -> TextTable:
+def engines_table(comparison: EngineRanking) -> TextTable:
     """Return the figures of each engine, the fastest first, and those that have none."""
     rows: list[list[str | TableCell]] = []
     for name, one in comparison.measured.items():
@@ -197,7 +197,7 @@ def engines_table(comparison: EngineComparison) -> TextTable:
     return TextTable(columns=columns, rows=rows, text_columns=3)
 
 
-def engine_notes(comparison: EngineComparison) -> TextTable:
+def engine_notes(comparison: EngineRanking) -> TextTable:
     """Return what a reader should know of each engine: notes, and why some have no figures."""
     rows: list[list[str | TableCell]] = [
         [name, one.note] for name, one in comparison.measured.items() if one.note
@@ -263,7 +263,7 @@ def holds_word(holds: bool | None, *, undecided: bool, unknown: str = HOLDS_WORD
 def reproduction_table(claims: Sequence[Mapping[str, Any]], here: str = "measured") -> TextTable:
     """Return each claim of a paper, its number, what was measured *here*, and what came of it.
 
-    *claims* are records of `scenarios.study.reproduction.Reproduction.claim_records`.
+    *claims* are records of `scenarios.study.reproduction.ReproducedPaper.claim_records`.
     """
     rows = []
     for claim in claims:

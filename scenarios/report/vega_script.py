@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -15,6 +13,7 @@ from markupsafe import Markup
 from actors.whole_files import write_text
 from joins.errors import OutputError
 from joins.machine.cache import cache_folder
+from scenarios.processes import start_program
 
 
 @cache
@@ -42,13 +41,7 @@ def making_vega_script() -> Iterator[None]:
     with ExitStack() as until_the_end:
         if not script_path().is_file():
             with suppress(OSError):  # no process may begin: who needs the script makes it
-                process = subprocess.Popen(
-                    [sys.executable, "-m", __name__],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl-C is for this process, which then kills that one
-                )
+                process = start_program(__name__)
                 until_the_end.enter_context(process)
                 until_the_end.callback(process.kill)
         yield

@@ -190,7 +190,7 @@ def _outcome(judged: Sequence[Finding]) -> tuple[ClaimOutcome, str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reproduced:
+class ReproducedStudy:
     """One study of a paper: what came out, or why nothing did; *replay* repeats it alone."""
 
     name: str
@@ -251,14 +251,14 @@ class Reproduced:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reproduction(WrittenResult):
+class ReproducedPaper(WrittenResult):
     """All studies of a paper at a scale."""
 
     file = RECORD
 
     paper: str
     scale: str
-    studies: tuple[Reproduced, ...]
+    studies: tuple[ReproducedStudy, ...]
 
     @property
     def title(self) -> str:

@@ -41,13 +41,13 @@ def _short(value: Any) -> str:
     return str(value)
 
 
-class _Part(Section):
+class _StudyPart(Section):
     """A part of a study's section, whose names may be numbers, as a word that stands for one is."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
 
-class Axis(_Part):
+class Axis(_StudyPart):
     """What runs along x.
 
     Attributes
@@ -120,7 +120,7 @@ class Axis(_Part):
         return " / ".join(str(value) for value in _as_list(self.values[place]))
 
 
-class Variant(_Part):
+class Variant(_StudyPart):
     """One line of the figure.
 
     Attributes
@@ -157,7 +157,7 @@ class Variant(_Part):
         return dict(zip(keys, _as_list(value), strict=False))
 
 
-class Panel(_Part):
+class Panel(_StudyPart):
     """One part of the figure.
 
     Attributes
@@ -184,7 +184,7 @@ class Panel(_Part):
     axis: Axis | None = None
 
 
-class Paper(_Part):
+class Paper(_StudyPart):
     """The paper's own figures.
 
     Attributes
@@ -202,7 +202,7 @@ class Paper(_Part):
     panel: PanelNames = ()
 
 
-class ReasonTrial(_Part):
+class ReasonTrial(_StudyPart):
     """What was run to find out why a claim does not hold, and where its result is valid.
 
     Attributes
@@ -224,7 +224,7 @@ class ReasonTrial(_Part):
     command: Annotated[str, Field(min_length=1)]
 
 
-class PaperParameters(_Part):
+class PaperParameters(_StudyPart):
     """The sizes of a paper's figure, the largest where it has several.
 
     Attributes
@@ -251,7 +251,7 @@ class PaperParameters(_Part):
     others: str = ""
 
 
-class Claim(_Part):
+class Claim(_StudyPart):
     """A statement of the paper that can be true or false of what was measured.
 
     Attributes
@@ -383,7 +383,7 @@ def _bound(value: float) -> str:
     return f"{value:g}" if abs(value) < _LARGE else format_value(value)
 
 
-class StudySection(_Part):
+class StudySection(_StudyPart):
     """A figure as many runs.
 
     In a file the section may also have ``words``, values by name: ``{name}`` stands for them in all

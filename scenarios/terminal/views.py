@@ -61,14 +61,14 @@ from topologies.actor_graph import ActorGraph
 from topologies.parameters import describe
 
 if TYPE_CHECKING:
-    from scenarios.advice import Advice
+    from scenarios.advice import TopologyRanking
     from scenarios.calibration.fit import Calibrated
     from scenarios.calibration.live_runs import LivePrediction
-    from scenarios.engines.comparison import EngineComparison
+    from scenarios.engines.comparison import EngineRanking
     from scenarios.many_runs import SystemComparison
     from scenarios.planners.planner import Proposal
     from scenarios.study.findings import Findings
-    from scenarios.study.reproduction import Reproduction
+    from scenarios.study.reproduction import ReproducedPaper
     from scenarios.study.study import Study
     from scenarios.trace_difference import Difference
     from scenarios.worlds.fuzzing import Fuzzed, Replayed
@@ -187,7 +187,7 @@ def show_comparison(
     _show_files(out, directory / "compare.html", replay)
 
 
-def show_advice(out: Console, advice: Advice, directory: Path, replay: str) -> None:
+def show_advice(out: Console, advice: TopologyRanking, directory: Path, replay: str) -> None:
     """Print the ranking, why the first is first, what would change that, and how to run it."""
     print_wrapped(out, str(advice.statistics), "dim")
     print_table(out, advice_table(advice))
@@ -204,7 +204,7 @@ def show_advice(out: Console, advice: Advice, directory: Path, replay: str) -> N
     _show_files(out, directory / "advice.html", replay)
 
 
-def show_engines(out: Console, comparison: EngineComparison, directory: Path, replay: str) -> None:
+def show_engines(out: Console, comparison: EngineRanking, directory: Path, replay: str) -> None:
     """Print one table of all engines, fastest first, and why some have no figures."""
     from scenarios.engines.comparison import IN_THE_CLOCK
 
@@ -270,7 +270,7 @@ def show_findings(out: Console, findings: Findings, directory: Path, replay: str
 
 
 def show_reproduction(
-    out: Console, reproduction: Reproduction, directory: Path, replay: str
+    out: Console, reproduction: ReproducedPaper, directory: Path, replay: str
 ) -> None:
     """Print how many claims of each study hold, those that do not, and what went wrong."""
     from scenarios.study.reproduction import ClaimCounts

@@ -67,13 +67,17 @@ class PairCounts:
         return self.expired + self.wrong
 
     @property
+    def right(self) -> int:
+        """Pairs produced that should be there, each once."""
+        return self.produced - self.duplicate - self.spurious
+
+    @property
     def adds_up(self) -> bool:
         """Whether as many expected pairs came out as those produced and those missing leave.
 
         What was reported of tuples may differ from the pairs that are counted by kind.
         """
-        right = self.produced - self.duplicate - self.spurious
-        return right == self.expected - self.missing or self.inconsistent > 0
+        return self.right == self.expected - self.missing or self.inconsistent > 0
 
 
 @dataclass(kw_only=True)

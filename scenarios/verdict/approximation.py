@@ -88,13 +88,12 @@ def measure_approximation(
 ) -> Approximated:
     """Return the figures of the approximate run in *directory*."""
     stated, error = _stated_recall(approximation.kept, plan.files, directory)
-    right = verdict.produced - verdict.duplicate - verdict.spurious
     recovered = outcome.recovered
     link, nbytes = _busiest_link(trace, plan.graph().placement)
     return Approximated(
         stated_recall=stated,
         standard_error=error,
-        recall=right / verdict.expected if verdict.expected else None,
+        recall=verdict.right / verdict.expected if verdict.expected else None,
         link=link,
         link_bytes_ps=nbytes * NS_PER_S / max(outcome.virtual_ns, 1),
         byte_budget=approximation.byte_budget,

@@ -19,11 +19,11 @@ from actors.results import Sink
 from actors.source import NS_PER_S, Source
 from scenarios.plan import Plan
 from scenarios.verdict import CheckResult
+from scenarios.verdict.expectation import CHUNK_ROWS
 
 _TIMES_MAX = 1 << 22
 """Messages to sinks, or from a source, whose times are kept at the most: memory does not grow with
 the streams."""
-_CHUNK_ROWS = 65_536
 
 
 class LatencyCheck:
@@ -150,7 +150,7 @@ class _ArrivalNumbers:
         if self._alone:
             return np.arange(first, first + tuples)
         while len(self._waiting[stream]) < tuples:
-            arrivals = self._feed.take(_CHUNK_ROWS)
+            arrivals = self._feed.take(CHUNK_ROWS)
             assert arrivals is not None  # the oracle has read as many
             pairs = zip(self._waiting, arrivals.seq, strict=True)
             self._waiting = [np.concatenate(pair) for pair in pairs]

@@ -251,9 +251,7 @@ def _draw_character(rng: Random, *, dense: bool, large: bool = False) -> _Charac
     )
 
 
-def draw_streams(
-    rng: Random, count: int, *, dense: bool = False, large: bool = False
-) -> tuple[WorldStream, ...]:
+def draw_streams(rng: Random, count: int, *, dense: bool, large: bool) -> tuple[WorldStream, ...]:
     """Draw so many streams, see `draw_stream`; mostly of the same pace and values.
 
     With *large* they have some hundred tuples.

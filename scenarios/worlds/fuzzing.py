@@ -92,7 +92,7 @@ def try_world(world: World, **how: Any) -> WorldTrial:
 
         try:
             finished = execute(
-                plan, Path(folder), rehearsal=False, line=_Limit(), inline_host=watching
+                plan, Path(folder), rehearsal=False, line=_ReportLimit(), inline_host=watching
             )
             for host in hosts:
                 host.finish()
@@ -135,7 +135,7 @@ def _happened(outcome: Outcome) -> Counter[str]:
     return happened
 
 
-class _Limit(Line):
+class _ReportLimit(Line):
     """Ends a run that does not end, by the reports of its progress."""
 
     def __init__(self) -> None:

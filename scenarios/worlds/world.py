@@ -21,11 +21,11 @@ from actors.hosting.inline import InlineHost
 from joins.batch import Schema
 from joins.queries.parser import parse_query
 from scenarios.config import MAX_SEED
-from scenarios.engines.engine import write_segments
 from scenarios.plan import Plan, make_parameters
 from scenarios.run import FinishedRun, InlineHosting, execute
 from scenarios.run_directory import clear_results
 from scenarios.scenario_files import ConfigError, build, explain
+from scenarios.tables import write_segments
 from topologies import Topology, find_topology
 from topologies.topology import STRICT, SinkPlace
 

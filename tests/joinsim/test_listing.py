@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import joinsim
 from joinsim import _listing
 
 
@@ -42,3 +43,11 @@ def test_a_list_can_be_made_without_a_folder_for_it(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr("joinsim._catalog.describe_all", lambda: {"scenarios": []})
     assert _listing.listing() == {"scenarios": []}
+
+
+def test_what_a_scenario_lacks_has_no_words() -> None:
+    """Many a scenario is of no paper, and has no figure or no number of tuples."""
+    with pytest.raises(joinsim.ConfigError, match="nothing has 'none' in it"):
+        joinsim.search("none")
+    with pytest.raises(joinsim.ConfigError, match="'nonee' in it; did you mean one, ones"):
+        joinsim.search("nonee")

@@ -21,10 +21,10 @@ import joinsim as js
 from joins.queries.parser import parse_query
 from joinsim._calls import of_query
 from scenarios.data_statistics import data_statistics, with_hot_key
+from scenarios.preparation import prepare_tables
 from scenarios.report.result_pages import picture_of
 from scenarios.report.result_tables import left_out_table
 from scenarios.scenario_files import build, change
-from scenarios.tables import prepare_tables
 from scenarios.topology_search import Spent, best_of_topologies
 from topologies.interval_join import KpOijTopology
 

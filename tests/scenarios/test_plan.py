@@ -10,9 +10,9 @@ from actors.source import Feeding
 from joins.queries.parser import parse_query
 from scenarios.formatting import by_reason
 from scenarios.plan import make_plan, name_others
+from scenarios.preparation import prepare_tables
 from scenarios.scenario_files import ConfigError, build
 from scenarios.system_choice import choose
-from scenarios.tables import prepare_tables
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1 s' ON '10 s')"
 TWO_WINDOWS = "WINDOW A AS (SLIDE INTERVAL '1' ON '2'), B AS (SLIDE INTERVAL '1' ON '3')"

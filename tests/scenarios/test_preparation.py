@@ -15,11 +15,10 @@ import pytest
 from joins.queries.parser import parse_query
 from scenarios import preparation
 from scenarios.config import RunConfig, StreamConfig
-from scenarios.preparation import Preparation
+from scenarios.preparation import Preparation, prepare_by_spark, prepare_tables
 from scenarios.scenario_files import ConfigError
-from scenarios.streams import prepare_streams
 from scenarios.synthetic import SyntheticStream
-from scenarios.tables import TableStream, prepare_tables
+from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
 
 
@@ -32,7 +31,7 @@ def test_streams_are_prepared_again_for_a_query_over_other_event_times(
 ) -> None:
     prepared: list[tuple[str, ...]] = []
     monkeypatch.setattr(
-        preparation, "prepare_streams", lambda config, query, **_: prepared.append(query.times)
+        preparation, "prepare_by_spark", lambda config, query, **_: prepared.append(query.times)
     )
     prepare, config = Preparation(), config_of(synthetic(5, where="x > 2"))
     for time in ("sent", "seen", "sent"):
@@ -56,7 +55,7 @@ def test_synthetic_streams_are_made_in_memory_as_spark_prepares_them(
     query = parse_query(
         "SELECT A.x FROM A, B WHERE A.x < B.x AND A.y = B.y WINDOW AS (SLIDE INTERVAL '1' ON '9')"
     )
-    check_alike(Preparation()(config, query), prepare_streams(config, query))
+    check_alike(Preparation()(config, query), prepare_by_spark(config, query))
 
 
 def check_alike(
@@ -121,7 +120,7 @@ def test_parquet_is_read_in_memory_as_spark_prepares_it(
 ) -> None:
     config = config_of(write_stream(tmp_path, *PARQUET[case]))
     query = parse_query(JOIN)
-    check_alike(Preparation()(config, query), prepare_streams(config, query))
+    check_alike(Preparation()(config, query), prepare_by_spark(config, query))
 
 
 FIELDS = {
@@ -142,7 +141,7 @@ def test_a_join_field_is_read_in_memory_as_spark_prepares_it(
     stream = write_stream(tmp_path, {"time": "rows"}, {}, x=FIELDS[kind], y=FIELDS[kind])
     query = parse_query(JOIN)
     config = config_of(stream)
-    check_alike(Preparation()(config, query), prepare_streams(config, query))
+    check_alike(Preparation()(config, query), prepare_by_spark(config, query))
 
 
 def synthetic(rows: int, *, seed: int = 1, **others: Any) -> StreamConfig:
@@ -162,7 +161,7 @@ def synthetic(rows: int, *, seed: int = 1, **others: Any) -> StreamConfig:
 def test_only_small_synthetic_streams_are_made_in_memory(
     other: StreamConfig, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparation, "prepare_streams", lambda *_, **__: "by Spark")
+    monkeypatch.setattr(preparation, "prepare_by_spark", lambda *_, **__: "by Spark")
     monkeypatch.setattr(preparation, "_MOST_IN_MEMORY", 20)
     query = parse_query(
         "SELECT A.x FROM A, B WHERE A.x < B.x WINDOW AS (SLIDE INTERVAL '1' ON '9')"
@@ -174,7 +173,7 @@ def test_only_small_synthetic_streams_are_made_in_memory(
 def test_streams_made_in_memory_are_bounded_over_all_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(preparation, "prepare_streams", lambda *_, **__: "by Spark")
+    monkeypatch.setattr(preparation, "prepare_by_spark", lambda *_, **__: "by Spark")
     monkeypatch.setattr(preparation, "_MOST_IN_MEMORY", 12)
     query = parse_query("SELECT A.x FROM A WHERE A.x1 < A.x2 WINDOW AS (SLIDE INTERVAL '1' ON '9')")
     prepare = Preparation()
@@ -215,7 +214,7 @@ LEFT_TO_SPARK: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 def test_what_is_not_simple_is_left_to_spark(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparation, "prepare_streams", lambda *_, **__: "by Spark")
+    monkeypatch.setattr(preparation, "prepare_by_spark", lambda *_, **__: "by Spark")
     config = config_of(write_stream(tmp_path, *LEFT_TO_SPARK[case]))
     query = parse_query(JOIN.replace("P.x FROM", "* FROM"))
     assert Preparation()(config, query) == "by Spark"  # type: ignore[comparison-overlap]
@@ -224,7 +223,7 @@ def test_what_is_not_simple_is_left_to_spark(
 def test_large_files_csv_and_folders_are_left_to_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparation, "prepare_streams", lambda *_, **__: "by Spark")
+    monkeypatch.setattr(preparation, "prepare_by_spark", lambda *_, **__: "by Spark")
     small = write_stream(tmp_path, {"time": "rows"}, {})
     csv = tmp_path / "p.csv"
     csv.write_text("x,y\n1,2\n3,4\n")
@@ -252,7 +251,7 @@ def test_times_of_96_bits_are_read_to_the_microsecond(spark: Any, tmp_path: Path
     file = tmp_path / "old.parquet"
     write_old_times(file, [moment + dt.timedelta(microseconds=7 * n) for n in (3, 1, 2)])
     config, query = config_of(StreamConfig(files=(str(file),))), parse_query(JOIN)
-    check_alike(Preparation()(config, query), prepare_streams(config, query))
+    check_alike(Preparation()(config, query), prepare_by_spark(config, query))
 
 
 def test_a_time_of_96_bits_beyond_int64_is_rejected(spark: Any, tmp_path: Path) -> None:
@@ -264,3 +263,10 @@ def test_a_time_of_96_bits_beyond_int64_is_rejected(spark: Any, tmp_path: Path) 
     assert not isinstance(by_spark, TableStream)
     for stream in (by_spark, in_memory):
         assert (stream.rows, stream.rejected) == (1, 1)
+
+
+@pytest.mark.parametrize(("values", "words"), [([1, None], "1 row"), ([None, 1, None], "2 rows")])
+def test_rejected_rows_are_counted_in_words(values: list[int | None], words: str) -> None:
+    query = parse_query("SELECT * FROM T WHERE T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '2')")
+    (stream,) = prepare_tables(query, [{"x": values}], [None])
+    assert any(note.startswith(f"{words} rejected, the first is row") for note in stream.notes)

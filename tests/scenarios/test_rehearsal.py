@@ -13,12 +13,12 @@ from joins.queries.parser import parse_query
 from scenarios import rehearsal, scenario_files
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
+from scenarios.preparation import prepare_by_spark, prepare_tables
 from scenarios.processes import run_alone
 from scenarios.rehearsal import rehearse
 from scenarios.rehearsing_ahead import _first_rows, rehearsing_ahead
 from scenarios.run import simulate
-from scenarios.streams import PREPARED_VARIABLE, prepare_streams
-from scenarios.tables import prepare_tables
+from scenarios.streams import PREPARED_VARIABLE
 from tests.spark_bridge.helpers import write_csv, write_parquet
 from topologies.actor_graph import ActorGraph
 
@@ -60,10 +60,10 @@ def test_first_rows_have_the_types_that_spark_will_give_them(
     config = asked(tmp_path, "nested_loop")
     query = parse_query(config.query)
     waited: list[None] = []
-    prepared = prepare_streams(config, query, on_spark=lambda: waited.append(None))
+    prepared = prepare_by_spark(config, query, on_spark=lambda: waited.append(None))
     assert [one.schema for one in _first_rows(config, query)] == [one.schema for one in prepared]
     assert len(waited) == 1
-    prepare_streams(config, query, on_spark=lambda: waited.append(None))
+    prepare_by_spark(config, query, on_spark=lambda: waited.append(None))
     assert len(waited) == 1, "Spark was not needed again"
 
 

@@ -39,7 +39,7 @@ def search_of(scenario: Any, **how: Any) -> Search:
     defaults: dict[str, Any] = {
         "goals": ["throughput"], "rate_tps": None, "rows": ROWS, "budget_s": 1e6
     }  # fmt: skip
-    return Search(config=scenario.config, prepare=scenario._preparation, **defaults | how)
+    return Search(config=scenario.config, prepare=lambda *_: scenario.streams, **defaults | how)
 
 
 def kp_oij(scenario: Any) -> list[Candidate]:

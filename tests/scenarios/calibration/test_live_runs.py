@@ -11,6 +11,7 @@ from scenarios.calibration.fit import Calibrated, write_profile
 from scenarios.calibration.live_runs import observe
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
+from scenarios.preparation import prepare_by_spark
 from scenarios.run import simulate
 from tests.actors.meshes import Threads, labels
 from tests.scenarios.calibration.conftest import BATCH, ROWS
@@ -18,7 +19,9 @@ from tests.scenarios.calibration.conftest import BATCH, ROWS
 
 def test_every_operator_is_watched(split_join: RunConfig) -> None:
     with Threads(labels(2)) as processes:
-        operators, carried = observe(make_plan(split_join), cast(Any, processes))
+        operators, carried = observe(
+            make_plan(split_join, prepare=prepare_by_spark), cast(Any, processes)
+        )
     assert set(operators) == {"source", "router", "joiner", "sink"}
     assert operators["source"].rows == ROWS, "what a source sends"
     assert operators["router"].messages == ROWS // BATCH
@@ -42,7 +45,7 @@ def virtual_ns(
     operators = {"split_join": {"source": cost}}
     measured = Calibrated(base=load_profile(), transport=transport, operators=operators)
     write_profile(measured, path, "for a test")
-    plan = make_plan(config.model_copy(update={"profile": str(path)}))
+    plan = make_plan(config.model_copy(update={"profile": str(path)}), prepare=prepare_by_spark)
     return simulate(plan, directory, pairs=False).outcome.virtual_ns
 
 

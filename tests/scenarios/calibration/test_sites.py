@@ -7,6 +7,7 @@ from pathlib import Path
 from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
+from scenarios.preparation import prepare_by_spark
 from scenarios.run import simulate
 
 
@@ -14,7 +15,7 @@ def test_actors_of_one_process_share_a_core(split_join: RunConfig, tmp_path: Pat
     took = {}
     for sites, processes in (("placed", 2), ("processes", 3), ("processes", 1)):
         settings = {"network.sites": sites, "processes": processes}
-        plan = make_plan(scenario_files.change(split_join, settings))
+        plan = make_plan(scenario_files.change(split_join, settings), prepare=prepare_by_spark)
         found = set(plan.graph(pairs=False).placement.values())
         if sites == "processes":
             assert found == {f"process.{home}" for home in range(processes)}

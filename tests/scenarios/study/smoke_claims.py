@@ -28,13 +28,13 @@ from joins.matches import Matches
 from joins.queries.query import JoinQuery
 from scenarios import scenario_files
 from scenarios.config import RunConfig, StreamConfig
+from scenarios.preparation import prepare_by_spark, prepare_tables
 from scenarios.report.result_tables import holds_word
-from scenarios.streams import SAMPLES, find_file, prepare_streams
+from scenarios.streams import SAMPLES, find_file
 from scenarios.study.findings import Findings
 from scenarios.study.point_runs import plan_points, run_points
 from scenarios.study.section import Claim
 from scenarios.study.study import Chart, Study, load_study
-from scenarios.tables import prepare_tables
 from scenarios.verdict import expectation
 from spark_bridge.prepared import PreparedStream
 
@@ -200,7 +200,7 @@ def prepare(config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
     if any(_is_selected(stream.where, stream.time) for stream in streams):
         # A folder has the name of what it is prepared for: of one study or another.
         shared = config.model_copy(update={"streams": streams, "name": "smoke"})
-        _PREPARED[asked] = prepare_streams(shared, query)
+        _PREPARED[asked] = prepare_by_spark(shared, query)
     else:
         tables = [stream.synthetic or stream.files[0] for stream in streams]
         _PREPARED[asked] = prepare_tables(query, tables, [stream.time for stream in streams])
