@@ -79,8 +79,12 @@ class _RayProcess:
             server(self._mesh, *arguments)
         gc.collect()  # what this run left, before the next one's clock starts
 
+    def _has_driver(self) -> bool:
+        mesh = self._mesh  # once: `listen` drops it in another thread
+        return mesh is not None and mesh.has(mesh.driver)
+
     def _leave_when_alone(self, head: ClusterHead) -> None:
-        head.wait_until_alone(lambda: self._mesh is not None and self._mesh.has(self._mesh.driver))
+        head.wait_until_alone(self._has_driver)
         # Ray ends actors by way of the head, which is gone, and an exception would end this thread
         # alone.
         os._exit(1)
