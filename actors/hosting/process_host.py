@@ -10,13 +10,9 @@ those that will read them, ahead of any request.
 
 from __future__ import annotations
 
-import resource
-import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +22,7 @@ from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes
 from actors.protocol import ActorError, ActorSpec, Reply, Sent, Wiring
 from actors.serialisation import from_bytes, to_array
+from joins.machine.memory import peak_bytes
 from joins.work import NO_WORK, Step, Work
 
 Handle = int
@@ -294,15 +291,3 @@ class Shard:
 
 def _handle(process: int, serial: int) -> Handle:
     return process << _SERIAL_BITS | serial
-
-
-def peak_bytes() -> int:
-    """Return the peak memory of this process in bytes, since `forget_peak` if that was called."""
-    unit_bytes = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit_bytes
-
-
-def forget_peak() -> None:
-    """Reset `peak_bytes`, for a process that serves one run after another."""
-    with suppress(OSError):  # Linux alone has it, and some containers forbid it
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")

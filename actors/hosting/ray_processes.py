@@ -23,13 +23,12 @@ from ray.util import get_node_ip_address
 
 from actors.hosting.links import Address, Secrets
 from actors.hosting.mesh import Door, MemberLostError, Mesh, join_last
-from actors.hosting.process_host import forget_peak
 from actors.hosting.processes import Label, RayUnavailableError
 from actors.hosting.ray_cluster import ClusterHead, ray
 from actors.protocol import ActorError
 from joins.errors import JoinsimError
 from joins.machine.imports import leave_out_unused
-from joins.machine.memory import keep_freed_memory
+from joins.machine.memory import forget_peak, keep_freed_memory
 
 _START_S = 60.0
 _LOOK_S = 2.0

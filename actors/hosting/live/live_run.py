@@ -32,7 +32,6 @@ from actors.hosting.live.post import (
     moment_ns,
 )
 from actors.hosting.mesh import Mesh
-from actors.hosting.process_host import peak_bytes
 from actors.hosting.processes import Processes
 from actors.protocol import (
     FEEDBACK,
@@ -47,6 +46,7 @@ from actors.protocol import (
 )
 from actors.result_files import Destination, Part, Piece
 from actors.source import NS_PER_S
+from joins.machine.memory import peak_bytes
 from joins.state import array_bytes
 
 _REPORT_NS = NS_PER_S // 2
