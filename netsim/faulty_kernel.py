@@ -29,7 +29,7 @@ from actors.protocol import FEEDBACK, ActorError, Host, Reply, Wiring, channels
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import SOUND, ActorFaults, Faults, LinkFaults
 from netsim.kernel import ChannelState, Kernel, Letter, Node, SiteState
-from netsim.network import link_between
+from netsim.network import BYTE_NS, link_between
 from netsim.outcome import Injected, Outcome
 
 Transport = Literal["reliable", "none"]
@@ -238,7 +238,7 @@ class FaultyKernel(Kernel):
         if state.bandwidth != 1:
             bandwidth_bps = max(1, int(bandwidth_bps * state.bandwidth))
             counts["bandwidth"] += 1
-        frame.tx_ns = nbytes * 8_000_000_000 // bandwidth_bps
+        frame.tx_ns = nbytes * BYTE_NS // bandwidth_bps
         frame.left_ns = way.sender.egress_free_ns = begins_ns + frame.tx_ns
         first_bit_ns = begins_ns + way.draw_ns() + state.delay_ns
         if state.delay_ns:

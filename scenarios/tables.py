@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from actors.feed import ARRIVAL, PLACE
+from actors.protocol import NS_PER_S
 from actors.result_files import part_files
-from actors.source import NS_PER_S
 from joins.batch import Schema
 from joins.errors import DataError, suggest
 from joins.queries.conditions import prepared_name

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic_core import to_jsonable_python
 
+from actors.protocol import NS_PER_S
 from actors.result_files import COLLECTORS_SCHEMA, collectors_path
-from actors.source import NS_PER_S
 from netsim.cost import COSTS, load_profile
 from netsim.network import PRESETS
 from netsim.outcome import Injected, Recovered

@@ -35,6 +35,7 @@ from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes
 from actors.protocol import (
     FEEDBACK,
+    NS_PER_S,
     START,
     TIMER,
     ActorSpec,
@@ -45,7 +46,6 @@ from actors.protocol import (
     channels,
 )
 from actors.result_files import Destination, Part, Piece
-from actors.source import NS_PER_S
 from joins.machine.memory import peak_bytes
 from joins.state import array_bytes
 
