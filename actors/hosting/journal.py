@@ -32,7 +32,7 @@ them has, until the loss is taken for what happens always."""
 _PLACE_BITS = 20
 
 
-class _Letter(NamedTuple):
+class _Submitted(NamedTuple):
     """The arguments of `JournalHost.submit`."""
 
     ticket: int
@@ -108,7 +108,7 @@ class JournalHost:
         self.restarts = 0
         self._fetched = 0
         self._saved = _Saved()
-        self._log: list[_Letter | _Restored | _Forgotten] = []
+        self._log: list[_Submitted | _Restored | _Forgotten] = []
         self._payloads: dict[int, _Payload] = {}
         self._open: dict[int, Reply | None] = {}
         """Tickets whose reply was not fetched, with the reply where it is here already."""
@@ -120,11 +120,11 @@ class JournalHost:
         """Pass a message on, and write it down."""
         if len(self._log) >= self._room:
             self._outlive(self._save)
-        letter = _Letter(ticket, actor, sender, port, handle, now)
-        self._log.append(letter)
+        message = _Submitted(ticket, actor, sender, port, handle, now)
+        self._log.append(message)
         self._open[ticket] = None
         try:
-            reply = self._pass_on(letter)
+            reply = self._pass_on(message)
         except self._lost:
             self._recover()
             return None
@@ -179,16 +179,16 @@ class JournalHost:
                 self._recover()
         return call()
 
-    def _pass_on(self, letter: _Letter) -> Reply | None:
-        handle = letter.handle
+    def _pass_on(self, message: _Submitted) -> Reply | None:
+        handle = message.handle
         if type(handle) is int:
             payload = self._payloads[handle]
-            payload.readers.remove(letter.actor)
+            payload.readers.remove(message.actor)
             if not payload.readers:
                 del self._payloads[handle]
             handle = payload.handle
-        reply = self.host.submit(*letter[:4], handle, letter.now)
-        return self._named(letter.ticket, reply) if reply else None
+        reply = self.host.submit(*message[:4], handle, message.now)
+        return self._named(message.ticket, reply) if reply else None
 
     def _fetch(self, ticket: int) -> Reply:
         return self._named(ticket, self.host.reply(ticket))
@@ -248,7 +248,7 @@ class JournalHost:
         }
         answered: dict[int, Reply | None] = {}
         for entry in self._log:
-            if isinstance(entry, _Letter):
+            if isinstance(entry, _Submitted):
                 name = entry.handle
                 if type(name) is int and name not in self._payloads:
                     made_by = name >> _PLACE_BITS

@@ -30,15 +30,15 @@ Handle = int
 
 _SERIAL_BITS = 44
 
-Letter = list[Any]
+Request = list[Any]
 """Ticket, actor, sender, port, payload (a `Handle`, None, or bytes that were kept), virtual time.
-Letters and answers are lists of plain values: so many of them travel that the records they stand
-for would take longer. A letter without a sender asks for a service of the process itself: the port
+Requests and answers are lists of plain values: so many of them travel that the records they stand
+for would take longer. A request without a sender asks for a service of the process itself: the port
 is the service, as `ProcessHost` names it, the payload its argument, and its result is the one of
 the answer."""
 
 Answer = list[Any]
-"""Ticket, the peak memory of the process in bytes, and what followed from the letter: work, sends,
+"""Ticket, the peak memory of the process in bytes, and what followed from the request: work, sends,
 timers, results, steps with their work, and the words of a failure."""
 
 
@@ -46,7 +46,7 @@ timers, results, steps with their work, and the words of a failure."""
 class _Process:
     """What one process is to receive next, and how many replies it owes."""
 
-    pending: list[Letter] = field(default_factory=list)
+    pending: list[Request] = field(default_factory=list)
     owed: int = 0
     peak_bytes: int = 0
 
@@ -208,30 +208,30 @@ class Shard:
             if homes[name] == mesh.member
         }
         self._serial = 0
-        self._letters: deque[Sequence[Letter]] = deque()
+        self._requests: deque[Sequence[Request]] = deque()
         self._unread: dict[Handle, list[Any]] = {}
         """Payload, and how many actors here have yet to read it."""
 
     def run(self) -> None:
-        """Deliver letters in the order they come; raise :exc:`MemberLostError` at the end."""
+        """Serve requests in the order they come; raise :exc:`MemberLostError` at the end."""
         while True:
-            while not self._letters:
+            while not self._requests:
                 self._receive_frame()
-            for letter in self._letters.popleft():
-                self._deliver(letter)
+            for request in self._requests.popleft():
+                self._serve(request)
 
     def _receive_frame(self) -> None:
         received = self._mesh.receive()
         assert received is not None
         peer, value = received
         if peer == self._mesh.driver:
-            self._letters.append(value)
+            self._requests.append(value)
             return
         for serial, payload, readers in value:
             self._unread[_handle(peer, serial)] = [payload, readers]
 
-    def _deliver(self, letter: Letter) -> None:
-        ticket, actor, sender, port, handle, now = letter
+    def _serve(self, request: Request) -> None:
+        ticket, actor, sender, port, handle, now = request
         if sender is None:
             reply = Reply(emitted=[self._do(port, actor, handle)])
             self._mesh.send(self._mesh.driver, write_answer(ticket, reply))
