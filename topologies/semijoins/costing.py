@@ -27,7 +27,7 @@ _NEVER = 1e-300
 """Least selectivity: its logarithm must be finite."""
 
 _OWN_BYTES, _KEY_BYTES = 24, 8
-"""What a tuple of an output stream has of its own (`joins.semijoins.combinations`), and does not
+"""What a tuple of an output stream has of its own (`joins.semijoins.operand`), and does not
 have of each tuple in it."""
 
 
