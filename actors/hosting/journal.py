@@ -32,6 +32,17 @@ them has, until the loss is taken for what happens always."""
 _PLACE_BITS = 20
 
 
+def payload_name(ticket: int, place: int) -> int:
+    """Return the name of a payload: the message that led to it, and its place among several."""
+    return ticket << _PLACE_BITS | place
+
+
+def payload_bytes(host: RestartingHost, reader: str, handle: Any) -> np.ndarray:
+    """Return a payload that *host* has for an actor to read, as bytes."""
+    kept = host.keep(reader, handle)
+    return kept if isinstance(kept, np.ndarray) else to_array(kept)
+
+
 class _Submitted(NamedTuple):
     """The arguments of `JournalHost.submit`."""
 
@@ -197,7 +208,7 @@ class JournalHost:
         """Name the payloads of a reply by its ticket: the names are the same of every host."""
         self._fetched += 1
         for place, sent in enumerate(reply.sends):
-            name = ticket << _PLACE_BITS | place
+            name = payload_name(ticket, place)
             self._payloads[name] = _Payload(sent.handle, list(sent.receivers))
             sent.handle = name
         return reply
@@ -211,12 +222,10 @@ class JournalHost:
         """Save all states and the payloads under way, behind all messages so far."""
         self._fetch_all()
         states = {actor: self.host.snapshot(actor) for actor in self._actors}
-        payloads = {}
-        for name, payload in self._payloads.items():
-            kept = self._keep(payload)
-            if not isinstance(kept, np.ndarray):
-                kept = to_array(kept)
-            payloads[name] = kept, list(payload.readers)
+        payloads = {
+            name: (payload_bytes(self.host, one.readers[0], one.handle), list(one.readers))
+            for name, one in self._payloads.items()
+        }
         self._saved = _Saved(states=states, payloads=payloads)
         self._log.clear()
         nbytes = sum(map(len, states.values()))
