@@ -233,7 +233,7 @@ class Setting:
     interval_s
         τ, the execution interval.
     delay_s
-        δ, by which removals are delayed.
+        δ, by which removals are delayed unless execution is punctuated.
     punctuated
         Whether a site announces in every interval that it has nothing to ship.
     header_bytes
