@@ -88,8 +88,10 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
         return sink
 
     def connect(self, sender: str, port: str, *receivers: str) -> None:
-        """Wire *receivers*, in this order, to a port of *sender*."""
-        for index, receiver in enumerate(receivers):
+        """Wire *receivers*, in this order, to a port of *sender*, behind those that it has."""
+        first = self.graph.get("connected", 0)  # channels so far, of all ports
+        self.graph["connected"] = first + len(receivers)
+        for index, receiver in enumerate(receivers, first):
             self.add_edge(sender, receiver, port=port, index=index)
 
     def partition_sinks(self) -> None:
