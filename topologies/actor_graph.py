@@ -55,9 +55,11 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
                 "nothing: make it a plain method"
             )
         machines = self.graph.get("machines")
-        site = site or (f"node.{len(self) % machines}" if machines else name)
+        if machines and not site:
+            turn = self.graph["turn"] = self.graph.get("turn", -1) + 1
+            site = f"node.{turn % machines}"
         spec = ActorSpec(actor=actor, arguments=arguments, only_emits=only_emits)
-        self.add_node(name, role=role, spec=spec, site=site)
+        self.add_node(name, role=role, spec=spec, site=site or name)
         return name
 
     def add_each(
