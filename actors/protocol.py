@@ -16,6 +16,9 @@ import numpy as np
 from joins.state import Stateful, storable
 from joins.work import NO_WORK, Step, Work
 
+NS_PER_S = 1_000_000_000
+"""Nanoseconds a second: virtual time is in nanoseconds."""
+
 START = "start"
 """The port on which a source gets its first message, at virtual time 0."""
 TIMER = "timer:"

@@ -13,14 +13,12 @@ from typing import ClassVar
 import numpy as np
 
 from actors.feed import Disorder, Recorded, StreamData, open_feed
-from actors.protocol import START, Actor, Context, Message, Payload
+from actors.protocol import NS_PER_S, START, Actor, Context, Message, Payload
 from joins.arrivals import Arrivals
 from joins.batch import Batch, RowSelection
 from joins.event_time import EventTimeBounds
 from joins.queries.windows import WindowBounds
 from joins.state import storable
-
-NS_PER_S = 1_000_000_000
 
 ARRIVALS = "arrivals"
 """The port on which a source gets `Arriving` from an engine, instead of reading files."""

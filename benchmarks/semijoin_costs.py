@@ -22,7 +22,8 @@ import pyarrow as pa
 from rich.console import Console
 
 from actors.feed import StreamFile
-from actors.source import NS_PER_S, Feeding
+from actors.protocol import NS_PER_S
+from actors.source import Feeding
 from benchmarks.measure import Result, report
 from joins.batch import Schema
 from joins.queries.parser import parse_query

@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from actors.feed import StreamFile
+from actors.protocol import NS_PER_S
 from actors.results import Output
-from actors.source import NS_PER_S, Feeding
+from actors.source import Feeding
 from benchmarks.measure import Result, report
 from joins.batch import Schema
 from joins.queries.parser import parse_query

@@ -10,6 +10,7 @@ buffer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -110,12 +111,16 @@ class EpochCutter(Stateful):
 
     def cut(self, arrivals: Arrivals) -> list[EpochCut]:
         """Cut the next chunk of them."""
-        find = self._end_by_count if self._threshold.kind == "count" else self._end_by_time
+        threshold = self._threshold
+        by_time = threshold.kind == "time"
+        stretches = [threshold.stretch(part.ts) for part in arrivals.parts] if by_time else []
         cuts = []
         starts = tuple(0 for _ in arrivals.seq)
         ends = tuple(len(numbers) for numbers in arrivals.seq)
         while True:
-            stops = find(starts, arrivals)
+            stops = (
+                self._end_by_time(stretches) if by_time else self._end_by_count(starts, arrivals)
+            )
             until = stops or ends
             for stream, (start, stop) in enumerate(zip(starts, until, strict=True)):
                 self._gathered[stream] += stop - start
@@ -141,19 +146,13 @@ class EpochCutter(Stateful):
             return None
         return tuple(int(np.searchsorted(numbers, min(lasts), "right")) for numbers in arrivals.seq)
 
-    def _end_by_time(self, starts: tuple[int, ...], arrivals: Arrivals) -> tuple[int, ...] | None:
-        stretches = [
-            self._threshold.stretch(part.ts[start:])
-            for start, part in zip(starts, arrivals.parts, strict=True)
-        ]
+    def _end_by_time(self, stretches: Sequence[np.ndarray]) -> tuple[int, ...] | None:
+        """Return the same for a chunk whose tuples fall into these *stretches* of time."""
         if self._stretch is None:
-            self._stretch = min(int(s[0]) for s in stretches if len(s))
-        later = [s[np.searchsorted(s, self._stretch, "right") :] for s in stretches]
-        if not any(len(s) for s in later):
+            self._stretch = min(int(own[0]) for own in stretches if len(own))
+        stops = tuple(int(np.searchsorted(own, self._stretch, "right")) for own in stretches)
+        later = [own[stop] for own, stop in zip(stretches, stops, strict=True) if stop < len(own)]
+        if not later:
             return None
-        stops = tuple(
-            start + int(np.searchsorted(s, self._stretch, "right"))
-            for start, s in zip(starts, stretches, strict=True)
-        )
-        self._stretch = min(int(s[0]) for s in later if len(s))
+        self._stretch = int(min(later))
         return stops

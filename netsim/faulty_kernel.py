@@ -29,7 +29,7 @@ from actors.protocol import FEEDBACK, ActorError, Host, Reply, Wiring, channels
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import SOUND, ActorFaults, Faults, LinkFaults
 from netsim.kernel import ChannelState, Kernel, Letter, Node, SiteState
-from netsim.network import link_between
+from netsim.network import BYTE_NS, link_between
 from netsim.outcome import Injected, Outcome
 
 Transport = Literal["reliable", "none"]
@@ -238,7 +238,7 @@ class FaultyKernel(Kernel):
         if state.bandwidth != 1:
             bandwidth_bps = max(1, int(bandwidth_bps * state.bandwidth))
             counts["bandwidth"] += 1
-        frame.tx_ns = nbytes * 8_000_000_000 // bandwidth_bps
+        frame.tx_ns = nbytes * BYTE_NS // bandwidth_bps
         frame.left_ns = way.sender.egress_free_ns = begins_ns + frame.tx_ns
         first_bit_ns = begins_ns + way.draw_ns() + state.delay_ns
         if state.delay_ns:
@@ -389,17 +389,20 @@ class FaultyKernel(Kernel):
         super()._arrive(letter, now)
 
     def _start(self, node: Node, now: int) -> None:
+        site = node.site
+        while (again_ns := self._paused_until(node, now)) > now:
+            node.busy = True
+            self._counts["pause"] += 1
+            self._at(again_ns, self._end_pause, node.inbox[0])
+            # It may have come from the head of the queue for a core, which is the next one's now.
+            if not (site.free_cores and site.ready):
+                return
+            node = heappop(site.ready)[2]
+        super()._start(node, now)
+
+    def _paused_until(self, node: Node, now: int) -> int:
         faults = self._of_actor.get(node.name)
-        again_ns = faults.paused_until(now) if faults else now
-        if again_ns == now:
-            super()._start(node, now)
-            return
-        node.busy = True
-        self._counts["pause"] += 1
-        self._at(again_ns, self._end_pause, node.inbox[0])
-        # It may have come from the head of the queue for a core, which is the next one's now.
-        if node.site.free_cores and node.site.ready:
-            self._start(heappop(node.site.ready)[2], now)
+        return faults.paused_until(now) if faults else now
 
     def _end_pause(self, letter: Letter, now: int) -> None:
         """Serve what has waited for the end of a pause."""

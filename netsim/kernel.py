@@ -46,7 +46,7 @@ from actors.protocol import (
 from joins.work import NO_WORK
 from netsim.cost import CostProfile
 from netsim.faults import FOREVER_NS
-from netsim.network import NetworkError, link_between
+from netsim.network import BYTE_NS, NetworkError, link_between
 from netsim.outcome import Outcome
 from netsim.trace import Trace, pack_row, trace_names
 
@@ -422,7 +422,7 @@ class Kernel:
             self._at(now, self._arrive, letter)
             return
         port = letter.sender.site
-        letter.tx_ns = tx_ns = letter.nbytes * 8_000_000_000 // channel.bandwidth_bps
+        letter.tx_ns = tx_ns = letter.nbytes * BYTE_NS // channel.bandwidth_bps
         left_ns = port.egress_free_ns
         if left_ns < now:
             left_ns = now

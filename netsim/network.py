@@ -16,7 +16,11 @@ from itertools import pairwise, product, repeat
 import networkx as nx
 import numpy as np
 
+from actors.protocol import NS_PER_S
 from joins.errors import JoinsimError
+
+BYTE_NS = 8 * NS_PER_S
+"""What a byte takes at a bit a second: so many bytes take nbytes * BYTE_NS // bandwidth_bps."""
 
 
 class NetworkError(JoinsimError, ValueError):

@@ -50,14 +50,14 @@ from actors.protocol import (
 from netsim.faults import FOREVER_NS
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel, Letter, Node
-from netsim.network import NetworkError
+from netsim.network import BYTE_NS, NetworkError
 from netsim.outcome import Outcome, Recovered
 
 Guarantee = Literal["exactly_once", "at_least_once", "none"]
 
 INTERVAL_NS = 100_000_000
 """Default time from one snapshot to the next."""
-STORAGE_BPS = 8_000_000_000
+STORAGE_BPS = 8 * 10**9
 """Default speed at which states are stored and read: a gigabyte a second, as a good disk's."""
 
 _MOST_ROLLBACKS = 100
@@ -372,7 +372,7 @@ class RecoveringKernel(Kernel):
         """Keep *node* busy with storing or restoring a state of *nbytes*."""
         letter = Letter(node, node, port, now)
         letter.epoch = self._parts[node.rank].epoch
-        letter.reply = _Pause(pause_ns=nbytes * 8_000_000_000 // self._storage_bps)
+        letter.reply = _Pause(pause_ns=nbytes * BYTE_NS // self._storage_bps)
         node.inbox.append(letter)
         self._go_on(node, now)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from actors.source import NS_PER_S
+from actors.protocol import NS_PER_S
 from joins.errors import DataError
 from spark_bridge.pipeline.values import NS_PER_UNIT
 

@@ -57,8 +57,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from actors.protocol import NS_PER_S
 from actors.result_files import summary_path
-from actors.source import NS_PER_S
 from netsim.network import link_between
 from scenarios.report.run_analysis import arrival_numbers, sum_by_name
 from scenarios.report.run_summary import summary

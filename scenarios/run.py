@@ -19,7 +19,7 @@ from actors.hosting.journal import JournalHost
 from actors.hosting.live.live_run import LiveRun, LiveSystem
 from actors.hosting.live.post import Measured
 from actors.hosting.live.recovery import RecoveringRun
-from actors.hosting.process_host import ProcessHost, peak_bytes
+from actors.hosting.process_host import ProcessHost
 from actors.hosting.processes import EACH, label_processes
 from actors.hosting.saved_run import SavedRun, SavingHost
 from actors.protocol import Host, RestartingHost
@@ -27,6 +27,7 @@ from actors.result_files import Destination, ResultWriter, put_together, receive
 from actors.results import ResultEpochs
 from joins.machine.compiling import on_first_compile
 from joins.machine.imports import import_meanwhile
+from joins.machine.memory import peak_bytes
 from netsim.cost import operator_profiles
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel

@@ -22,7 +22,7 @@ from math import sqrt
 import numpy as np
 import pyarrow.parquet as pq
 
-from actors.source import NS_PER_S
+from actors.protocol import NS_PER_S
 from scenarios.measures import Pace
 from scenarios.run import FinishedRun
 from scenarios.run_directory import TRACE

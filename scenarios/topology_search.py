@@ -25,8 +25,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from actors.protocol import Progress
-from actors.source import NS_PER_S
+from actors.protocol import NS_PER_S, Progress
 from netsim.network import NetworkError
 from scenarios.config import RunConfig
 from scenarios.measures import END_ROLES, look_up, record

@@ -55,9 +55,11 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
                 "nothing: make it a plain method"
             )
         machines = self.graph.get("machines")
-        site = site or (f"node.{len(self) % machines}" if machines else name)
+        if machines and not site:
+            turn = self.graph["turn"] = self.graph.get("turn", -1) + 1
+            site = f"node.{turn % machines}"
         spec = ActorSpec(actor=actor, arguments=arguments, only_emits=only_emits)
-        self.add_node(name, role=role, spec=spec, site=site)
+        self.add_node(name, role=role, spec=spec, site=site or name)
         return name
 
     def add_each(
@@ -88,8 +90,10 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
         return sink
 
     def connect(self, sender: str, port: str, *receivers: str) -> None:
-        """Wire *receivers*, in this order, to a port of *sender*."""
-        for index, receiver in enumerate(receivers):
+        """Wire *receivers*, in this order, to a port of *sender*, behind those that it has."""
+        first = self.graph.get("connected", 0)  # channels so far, of all ports
+        self.graph["connected"] = first + len(receivers)
+        for index, receiver in enumerate(receivers, first):
             self.add_edge(sender, receiver, port=port, index=index)
 
     def partition_sinks(self) -> None:

@@ -48,7 +48,7 @@ _TUPLES_PER_PARTITION = 128
 _BATCH = 1_024
 _MILLISECOND = 1_000_000
 
-Count = Annotated[int, Interval(ge=1, le=CAPACITY_MOST)]
+UpToCapacity = Annotated[int, Interval(ge=1, le=CAPACITY_MOST)]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -88,11 +88,11 @@ class PanJoinParameters:
 
     workers: Pes = 4
     structure: Literal[StructureName, "auto"] = "bi_sort"
-    subwindow: Count | None = None
-    partitions: Count | None = None
+    subwindow: UpToCapacity | None = None
+    partitions: UpToCapacity | None = None
     sigma: Annotated[float, Interval(ge=1, le=100)] = 1.25
-    buffer: Count | None = None
-    batch_count: Count | None = None
+    buffer: UpToCapacity | None = None
+    batch_count: UpToCapacity | None = None
     collecting_time: Duration = _MILLISECOND
     results: Literal["sink", "manager"] = "sink"
     prefilters: Annotated[int, Interval(ge=0, le=1000)] = 0

@@ -179,10 +179,13 @@ class SemijoinTopology(Topology[SemijoinParameters]):
         )
 
     def notes(self, job: Job, parameters: SemijoinParameters) -> tuple[str, ...]:
-        """Return a note on Bloom filters that no search may choose."""
-        if parameters.plan in SEARCHES or parameters.replan_every is not None:
-            return ()
-        return unused_notes(parameters, {"bloom": "a plan that is not searched for"})
+        """Return notes on Bloom filters that no search may choose, and on δ where there is none."""
+        p, unused = parameters, {}
+        if p.plan not in SEARCHES and p.replan_every is None:
+            unused["bloom"] = "a plan that is not searched for"
+        if p.punctuated:
+            unused["delta"] = "punctuated execution"
+        return unused_notes(p, unused)
 
     def in_miniature(self, parameters: SemijoinParameters) -> SemijoinParameters:
         """Return *parameters* with nothing shed and no tree: a miniature's window is counted.

@@ -51,7 +51,7 @@ Origin = tuple[str, bool]
 
 
 @dataclass
-class _Part:
+class _Record:
     """What is written down about one actor.
 
     Attributes
@@ -68,18 +68,18 @@ class _Part:
     timers: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     promised: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
-    def copy(self) -> _Part:
+    def copy(self) -> _Record:
         """Return one that does not change with this one."""
-        part = _Part(promised=dict(self.promised))
-        part.on_way.update((origin, deque(sent)) for origin, sent in self.on_way.items())
-        part.timers.update((port, Counter(times)) for port, times in self.timers.items())
-        return part
+        record = _Record(promised=dict(self.promised))
+        record.on_way.update((origin, deque(sent)) for origin, sent in self.on_way.items())
+        record.timers.update((port, Counter(times)) for port, times in self.timers.items())
+        return record
 
 
 class _State(np.ndarray):
     """An actor's state, and what was written down about it."""
 
-    part: _Part
+    record: _Record
 
 
 class WatchingHost(InlineHost):
@@ -101,8 +101,8 @@ class WatchingHost(InlineHost):
         super().__init__(*system, **options)
         self._lossy, self._skewed = lossy, skewed
         self._now: defaultdict[str, int] = defaultdict(int)
-        self._parts: defaultdict[str, _Part] = defaultdict(_Part)
-        self._stored: dict[str, _Part] = {}
+        self._records: defaultdict[str, _Record] = defaultdict(_Record)
+        self._stored: dict[str, _Record] = {}
         """Of each actor's latest snapshot."""
         self._kept: dict[str, Any] = {}
 
@@ -124,16 +124,16 @@ class WatchingHost(InlineHost):
         reply = super().submit(ticket, actor, sender, port, handle, now)
         for sent in reply.sends:
             for receiver in sent.receivers:
-                self._parts[receiver].on_way[actor, sent.port == FEEDBACK].append(sent.handle)
+                self._records[receiver].on_way[actor, sent.port == FEEDBACK].append(sent.handle)
         for at, name in reply.timers:
-            self._parts[actor].timers[TIMER + name][at] += 1
+            self._records[actor].timers[TIMER + name][at] += 1
         return reply
 
     def snapshot(self, actor: str) -> np.ndarray:
         """Snapshot the actor and store a copy of the checker's record of it."""
         state = super().snapshot(actor).view(_State)
-        state.part = self._stored[actor] = self._parts[actor].copy()
-        state.part.on_way.clear()  # only messages of the snapshot are sent once more
+        state.record = self._stored[actor] = self._records[actor].copy()
+        state.record.on_way.clear()  # only messages of the snapshot are sent once more
         return state
 
     def keep(self, actor: str, handle: Any) -> Any:
@@ -144,34 +144,34 @@ class WatchingHost(InlineHost):
     def forget(self) -> None:
         """Forget what is on its way, and all timers."""
         super().forget()
-        self._parts.clear()
+        self._records.clear()
 
     def restore(self, actor: str, state: np.ndarray | None) -> None:
         """Restore *actor* and its record; None: a new record, but messages on their way stay."""
         super().restore(actor, state)
         if isinstance(state, _State):
-            self._parts[actor] = state.part.copy()
+            self._records[actor] = state.record.copy()
         else:
-            self._parts[actor] = _Part(on_way=self._parts[actor].on_way)
+            self._records[actor] = _Record(on_way=self._records[actor].on_way)
 
     def finish(self) -> None:
         """Check that the run is over: no message is on its way, and no timer is set."""
         if self._lossy:
             return
-        for actor, part in self._parts.items():
-            for (sender, _), sent in part.on_way.items():
+        for actor, record in self._records.items():
+            for (sender, _), sent in record.on_way.items():
                 if sent:
                     raise InvariantError(
                         f"at the end {len(sent)} messages from {sender} to {actor} are out"
                     )
-            for port, times in part.timers.items():
+            for port, times in record.timers.items():
                 if times:
                     raise InvariantError(
                         f"at the end {times.total()} of {actor}'s {port} have not run"
                     )
 
     def _check_timer(self, actor: str, port: str, now: int) -> None:
-        times = self._parts[actor].timers[port]
+        times = self._records[actor].timers[port]
         due = min(times, default=None)
         if self._skewed and due is not None:  # it was set for another moment of this clock
             now = max(now, due)
@@ -188,7 +188,7 @@ class WatchingHost(InlineHost):
         sender, _ = origin
         if (kept := self._kept.pop(actor, None)) is not None:
             self._stored[actor].on_way[origin].append(kept)
-        on_way = self._parts[actor].on_way[origin]
+        on_way = self._records[actor].on_way[origin]
         if self._lossy:
             if not any(sent is handle for sent in on_way):
                 raise InvariantError(f"{actor} receives, at {now} ns, what {sender} never sent")
@@ -203,7 +203,7 @@ class WatchingHost(InlineHost):
             )
 
     def _check_promises(self, actor: str, origin: Origin, handle: Any, now: int) -> None:
-        promised = self._parts[actor].promised
+        promised = self._records[actor].promised
         about = tuple(getattr(handle, name, None) for name in _ABOUT)
         for name in _PROMISES:
             promise = getattr(handle, name, None)

@@ -32,7 +32,18 @@ them has, until the loss is taken for what happens always."""
 _PLACE_BITS = 20
 
 
-class _Letter(NamedTuple):
+def payload_name(ticket: int, place: int) -> int:
+    """Return the name of a payload: the message that led to it, and its place among several."""
+    return ticket << _PLACE_BITS | place
+
+
+def payload_bytes(host: RestartingHost, reader: str, handle: Any) -> np.ndarray:
+    """Return a payload that *host* has for an actor to read, as bytes."""
+    kept = host.keep(reader, handle)
+    return kept if isinstance(kept, np.ndarray) else to_array(kept)
+
+
+class _Submitted(NamedTuple):
     """The arguments of `JournalHost.submit`."""
 
     ticket: int
@@ -108,7 +119,7 @@ class JournalHost:
         self.restarts = 0
         self._fetched = 0
         self._saved = _Saved()
-        self._log: list[_Letter | _Restored | _Forgotten] = []
+        self._log: list[_Submitted | _Restored | _Forgotten] = []
         self._payloads: dict[int, _Payload] = {}
         self._open: dict[int, Reply | None] = {}
         """Tickets whose reply was not fetched, with the reply where it is here already."""
@@ -120,11 +131,11 @@ class JournalHost:
         """Pass a message on, and write it down."""
         if len(self._log) >= self._room:
             self._outlive(self._save)
-        letter = _Letter(ticket, actor, sender, port, handle, now)
-        self._log.append(letter)
+        message = _Submitted(ticket, actor, sender, port, handle, now)
+        self._log.append(message)
         self._open[ticket] = None
         try:
-            reply = self._pass_on(letter)
+            reply = self._pass_on(message)
         except self._lost:
             self._recover()
             return None
@@ -179,16 +190,16 @@ class JournalHost:
                 self._recover()
         return call()
 
-    def _pass_on(self, letter: _Letter) -> Reply | None:
-        handle = letter.handle
+    def _pass_on(self, message: _Submitted) -> Reply | None:
+        handle = message.handle
         if type(handle) is int:
             payload = self._payloads[handle]
-            payload.readers.remove(letter.actor)
+            payload.readers.remove(message.actor)
             if not payload.readers:
                 del self._payloads[handle]
             handle = payload.handle
-        reply = self.host.submit(*letter[:4], handle, letter.now)
-        return self._named(letter.ticket, reply) if reply else None
+        reply = self.host.submit(*message[:4], handle, message.now)
+        return self._named(message.ticket, reply) if reply else None
 
     def _fetch(self, ticket: int) -> Reply:
         return self._named(ticket, self.host.reply(ticket))
@@ -197,7 +208,7 @@ class JournalHost:
         """Name the payloads of a reply by its ticket: the names are the same of every host."""
         self._fetched += 1
         for place, sent in enumerate(reply.sends):
-            name = ticket << _PLACE_BITS | place
+            name = payload_name(ticket, place)
             self._payloads[name] = _Payload(sent.handle, list(sent.receivers))
             sent.handle = name
         return reply
@@ -211,12 +222,10 @@ class JournalHost:
         """Save all states and the payloads under way, behind all messages so far."""
         self._fetch_all()
         states = {actor: self.host.snapshot(actor) for actor in self._actors}
-        payloads = {}
-        for name, payload in self._payloads.items():
-            kept = self._keep(payload)
-            if not isinstance(kept, np.ndarray):
-                kept = to_array(kept)
-            payloads[name] = kept, list(payload.readers)
+        payloads = {
+            name: (payload_bytes(self.host, one.readers[0], one.handle), list(one.readers))
+            for name, one in self._payloads.items()
+        }
         self._saved = _Saved(states=states, payloads=payloads)
         self._log.clear()
         nbytes = sum(map(len, states.values()))
@@ -248,7 +257,7 @@ class JournalHost:
         }
         answered: dict[int, Reply | None] = {}
         for entry in self._log:
-            if isinstance(entry, _Letter):
+            if isinstance(entry, _Submitted):
                 name = entry.handle
                 if type(name) is int and name not in self._payloads:
                     made_by = name >> _PLACE_BITS

@@ -10,13 +10,9 @@ those that will read them, ahead of any request.
 
 from __future__ import annotations
 
-import resource
-import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +22,7 @@ from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes
 from actors.protocol import ActorError, ActorSpec, Reply, Sent, Wiring
 from actors.serialisation import from_bytes, to_array
+from joins.machine.memory import peak_bytes
 from joins.work import NO_WORK, Step, Work
 
 Handle = int
@@ -33,15 +30,15 @@ Handle = int
 
 _SERIAL_BITS = 44
 
-Letter = list[Any]
+Request = list[Any]
 """Ticket, actor, sender, port, payload (a `Handle`, None, or bytes that were kept), virtual time.
-Letters and answers are lists of plain values: so many of them travel that the records they stand
-for would take longer. A letter without a sender asks for a service of the process itself: the port
+Requests and answers are lists of plain values: so many of them travel that the records they stand
+for would take longer. A request without a sender asks for a service of the process itself: the port
 is the service, as `ProcessHost` names it, the payload its argument, and its result is the one of
 the answer."""
 
 Answer = list[Any]
-"""Ticket, the peak memory of the process in bytes, and what followed from the letter: work, sends,
+"""Ticket, the peak memory of the process in bytes, and what followed from the request: work, sends,
 timers, results, steps with their work, and the words of a failure."""
 
 
@@ -49,7 +46,7 @@ timers, results, steps with their work, and the words of a failure."""
 class _Process:
     """What one process is to receive next, and how many replies it owes."""
 
-    pending: list[Letter] = field(default_factory=list)
+    pending: list[Request] = field(default_factory=list)
     owed: int = 0
     peak_bytes: int = 0
 
@@ -211,30 +208,30 @@ class Shard:
             if homes[name] == mesh.member
         }
         self._serial = 0
-        self._letters: deque[Sequence[Letter]] = deque()
+        self._requests: deque[Sequence[Request]] = deque()
         self._unread: dict[Handle, list[Any]] = {}
         """Payload, and how many actors here have yet to read it."""
 
     def run(self) -> None:
-        """Deliver letters in the order they come; raise :exc:`MemberLostError` at the end."""
+        """Serve requests in the order they come; raise :exc:`MemberLostError` at the end."""
         while True:
-            while not self._letters:
+            while not self._requests:
                 self._receive_frame()
-            for letter in self._letters.popleft():
-                self._deliver(letter)
+            for request in self._requests.popleft():
+                self._serve(request)
 
     def _receive_frame(self) -> None:
         received = self._mesh.receive()
         assert received is not None
         peer, value = received
         if peer == self._mesh.driver:
-            self._letters.append(value)
+            self._requests.append(value)
             return
         for serial, payload, readers in value:
             self._unread[_handle(peer, serial)] = [payload, readers]
 
-    def _deliver(self, letter: Letter) -> None:
-        ticket, actor, sender, port, handle, now = letter
+    def _serve(self, request: Request) -> None:
+        ticket, actor, sender, port, handle, now = request
         if sender is None:
             reply = Reply(emitted=[self._do(port, actor, handle)])
             self._mesh.send(self._mesh.driver, write_answer(ticket, reply))
@@ -294,15 +291,3 @@ class Shard:
 
 def _handle(process: int, serial: int) -> Handle:
     return process << _SERIAL_BITS | serial
-
-
-def peak_bytes() -> int:
-    """Return the peak memory of this process in bytes, since `forget_peak` if that was called."""
-    unit_bytes = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit_bytes
-
-
-def forget_peak() -> None:
-    """Reset `peak_bytes`, for a process that serves one run after another."""
-    with suppress(OSError):  # Linux alone has it, and some containers forbid it
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")

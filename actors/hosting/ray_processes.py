@@ -23,13 +23,12 @@ from ray.util import get_node_ip_address
 
 from actors.hosting.links import Address, Secrets
 from actors.hosting.mesh import Door, MemberLostError, Mesh, join_last
-from actors.hosting.process_host import forget_peak
 from actors.hosting.processes import Label, RayUnavailableError
 from actors.hosting.ray_cluster import ClusterHead, ray
 from actors.protocol import ActorError
 from joins.errors import JoinsimError
 from joins.machine.imports import leave_out_unused
-from joins.machine.memory import keep_freed_memory
+from joins.machine.memory import forget_peak, keep_freed_memory
 
 _START_S = 60.0
 _LOOK_S = 2.0
@@ -79,8 +78,12 @@ class _RayProcess:
             server(self._mesh, *arguments)
         gc.collect()  # what this run left, before the next one's clock starts
 
+    def _has_driver(self) -> bool:
+        mesh = self._mesh  # once: `listen` drops it in another thread
+        return mesh is not None and mesh.has(mesh.driver)
+
     def _leave_when_alone(self, head: ClusterHead) -> None:
-        head.wait_until_alone(lambda: self._mesh is not None and self._mesh.has(self._mesh.driver))
+        head.wait_until_alone(self._has_driver)
         # Ray ends actors by way of the head, which is gone, and an exception would end this thread
         # alone.
         os._exit(1)

@@ -41,13 +41,13 @@ from zlib import crc32
 
 import numpy as np
 
+from actors.hosting.journal import payload_bytes, payload_name
 from actors.protocol import ActorError, Reply, RestartingHost, Sent
 from actors.serialisation import (
     FormatError,
     cut,
     from_bytes,
     from_columns,
-    to_array,
     to_columns,
     to_parts,
 )
@@ -314,9 +314,6 @@ def _read_snapshot(path: Path) -> tuple[Saved, int, int]:
         raise DataError(f"{path} is damaged: {error}. {_REMEDY}") from None
 
 
-_PLACE_BITS = 20
-"""A payload is named by the ticket of the message that led to it, and its place among several."""
-
 _FEW_PAYLOADS = 1_024
 """So many, beyond those under way, are remembered until it is seen which are gone."""
 
@@ -439,7 +436,7 @@ class SavingHost:
     def _named(self, ticket: int, reply: Reply) -> Reply:
         """Name the payloads of a reply by its ticket: repeated, they have the same names."""
         for place, sent in enumerate(reply.sends):
-            name = ticket << _PLACE_BITS | place
+            name = payload_name(ticket, place)
             sent.handle = payload = _Payload(name, sent.handle, sent.receivers[0])
             self._payloads.append(ref(payload))
         if len(self._payloads) > self._room:
@@ -466,13 +463,12 @@ class SavingHost:
                 self._open[ticket] = now, self._fetch(ticket, now)
         self._disk.flush()  # and let go of the payloads in the answers
         states = {actor: self.host.snapshot(actor) for actor in self._actors}
-        payloads = {one.name: self._bytes_of(one) for one in _alive(self._payloads)}
+        payloads = {
+            one.name: payload_bytes(self.host, one.reader, one.handle)
+            for one in _alive(self._payloads)
+        }
         earlier = {one.number: one.state for one in _alive(self._earlier)}
         self._disk.save(Saved(states=states, payloads=payloads, earlier=earlier))
-
-    def _bytes_of(self, payload: _Payload) -> np.ndarray:
-        kept = self.host.keep(payload.reader, payload.handle)
-        return kept if isinstance(kept, np.ndarray) else to_array(kept)
 
 
 def _alive(handles: Iterable[ref[_Handle]]) -> list[_Handle]:

@@ -26,7 +26,8 @@ from actors.semijoins.one_way import (
 from actors.semijoins.site_source import NewTuples
 from joins.batch import Batch
 from joins.queries.windows import Window
-from joins.semijoins.combinations import Combinations, Operand, by_newest
+from joins.semijoins.combinations import Combinations
+from joins.semijoins.operand import Operand, by_newest
 from joins.semijoins.operand_windows import Horizon, OperandWindow
 from joins.semijoins.value_sample import TupleSample
 from joins.state import Stateful

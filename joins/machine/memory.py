@@ -1,4 +1,4 @@
-"""How a process keeps its memory, and where arrays begin in it."""
+"""How a process keeps its memory, how much it has taken, and where arrays begin in it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import contextlib
 import ctypes
 import mmap
 import platform
+import resource
+import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -30,6 +33,18 @@ def keep_freed_memory() -> None:
     library = ctypes.CDLL(None)
     library.mallopt(_MMAP_THRESHOLD, _LARGEST_KEPT)
     library.mallopt(_TRIM_THRESHOLD, _KEPT)
+
+
+def peak_bytes() -> int:
+    """Return the peak memory of this process in bytes, since `forget_peak` if that was called."""
+    unit_bytes = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit_bytes
+
+
+def forget_peak() -> None:
+    """Reset `peak_bytes`, for a process that serves one run after another."""
+    with contextlib.suppress(OSError):  # Linux alone has it, and some containers forbid it
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
 
 
 def aligned(shape: tuple[int, ...], dtype: str | np.dtype = "int64", fill: float = 0) -> np.ndarray:

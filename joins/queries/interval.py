@@ -18,7 +18,7 @@ _FARTHEST = 2**62
 
 @storable
 @dataclass(frozen=True, kw_only=True)
-class Bound:
+class IntervalEnd:
     """One end of an interval as spelt: a sign (``+``, ``-``, or none) and a quantity of time."""
 
     sign: str = ""
@@ -62,8 +62,8 @@ class IntervalClause:
 
     probe: Field
     base: Field
-    lower: Bound
-    upper: Bound
+    lower: IntervalEnd
+    upper: IntervalEnd
     place: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
@@ -78,13 +78,13 @@ class IntervalClause:
     @property
     def names(self) -> set[str]:
         """The quantities as spelt, among them the names that may be bound."""
-        return {bound.extent for bound in (self.lower, self.upper) if bound.sign}
+        return {end.extent for end in (self.lower, self.upper) if end.sign}
 
     def bind(self, values: dict[str, str]) -> IntervalClause:
         """Replace names among the quantities by their values."""
         lower, upper = (
-            replace(bound, extent=values.get(bound.extent, bound.extent))
-            for bound in (self.lower, self.upper)
+            replace(end, extent=values.get(end.extent, end.extent))
+            for end in (self.lower, self.upper)
         )
         return replace(self, lower=lower, upper=upper)
 

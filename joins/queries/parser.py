@@ -12,7 +12,7 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken, VisitError
 
 from joins.machine.cache import cache_folder
 from joins.queries.conditions import OPERATORS, Band, Field, Operator, prepared_name
-from joins.queries.interval import Bound, IntervalClause
+from joins.queries.interval import IntervalClause, IntervalEnd
 from joins.queries.query import JoinQuery, Predicate, QueryError
 from joins.queries.windows import StreamWindows, WindowClause
 
@@ -191,7 +191,7 @@ class _Builder(Transformer[Any, JoinQuery]):  # type: ignore[misc]
         return StreamWindows(streams=streams, clauses=clauses)
 
     def moment(self, base: Any, sign: str = "", extent: str = "''") -> Any:
-        return base, Bound(sign=sign, extent=extent[1:-1].strip())
+        return base, IntervalEnd(sign=sign, extent=extent[1:-1].strip())
 
     def interval(self, probe: Any, lower: Any, upper: Any) -> _Between:
         return _Between(probe, lower, upper)
@@ -221,7 +221,7 @@ class _Builder(Transformer[Any, JoinQuery]):  # type: ignore[misc]
 
 
 class _Between(NamedTuple):
-    """An interval before its fields are resolved; each end is a field and a `Bound`."""
+    """An interval before its fields are resolved; each end is a field and an `IntervalEnd`."""
 
     probe: Any
     lower: Any

@@ -15,7 +15,8 @@ import numpy as np
 from joins.batch import Batch, Schema
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
-from joins.semijoins.combinations import Combinations, Operand
+from joins.semijoins.combinations import Combinations
+from joins.semijoins.operand import Operand
 from joins.state import storable
 
 

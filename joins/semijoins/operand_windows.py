@@ -8,7 +8,8 @@ import numpy as np
 
 from joins.batch import Batch
 from joins.queries.windows import Window
-from joins.semijoins.combinations import Combinations, Operand
+from joins.semijoins.combinations import Combinations
+from joins.semijoins.operand import Operand
 from joins.state import Stateful, storable
 
 

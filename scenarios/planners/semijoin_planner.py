@@ -7,7 +7,7 @@ from itertools import groupby
 from statistics import fmean
 from typing import Any
 
-from actors.source import NS_PER_S
+from actors.protocol import NS_PER_S
 from joins.queries.query import JoinQuery
 from joins.semijoins.one_way_join import OneWayJoin
 from scenarios.config import build_network

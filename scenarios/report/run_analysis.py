@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from actors.feed import Disorder, Recorded, StreamData, only_times_of_others, open_feed
+from actors.protocol import NS_PER_S
 from actors.result_files import summary_path
-from actors.source import NS_PER_S
 from netsim.trace import READ_ROWS, TIMES, codes_of
 from scenarios.result_readers import LatencyHistogram, Summaries
 

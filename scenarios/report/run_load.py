@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.source import NS_PER_S
+from actors.protocol import NS_PER_S
 from scenarios.formatting import format_ms
 from scenarios.report.run_analysis import sum_by_name
 from scenarios.run import FinishedRun

@@ -27,8 +27,9 @@ import numpy as np
 import pyarrow as pa
 
 from actors.feed import StreamTable
+from actors.protocol import NS_PER_S
 from actors.results import Output
-from actors.source import NS_PER_S, Feeding
+from actors.source import Feeding
 from joins.batch import Schema
 from joins.matches import Matches
 from joins.queries.parser import parse_query

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from actors.feed import StreamData
+from actors.protocol import NS_PER_S
 from actors.result_files import summary_path
-from actors.source import NS_PER_S
 from joins.semijoins.value_sample import TupleSample
 from netsim.outcome import Outcome
 from scenarios.plan import Plan

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from actors.feed import only_times_of_others, open_feed
+from actors.protocol import NS_PER_S
 from actors.results import Sink
-from actors.source import NS_PER_S, Source
+from actors.source import Source
 from scenarios.plan import Plan
 from scenarios.verdict import CheckResult
 from scenarios.verdict.expectation import CHUNK_ROWS

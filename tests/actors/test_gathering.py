@@ -10,8 +10,8 @@ import pytest
 
 from actors.feed import StreamTable
 from actors.hosting.inline import Cell
-from actors.protocol import START, TIMER, ActorSpec, Wiring
-from actors.source import NS_PER_S, Fed, Feeding, Source
+from actors.protocol import NS_PER_S, START, TIMER, ActorSpec, Wiring
+from actors.source import Fed, Feeding, Source
 from actors.stream_source import StreamSource
 from joins.batch import Schema
 

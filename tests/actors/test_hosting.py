@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
-import sys
 import threading
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -18,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.hosting import process_host
 from actors.hosting.inline import InlineHost
 from actors.hosting.mesh import MemberLostError, Mesh
 from actors.hosting.process_host import ProcessHost, Shard, read_answer
@@ -280,12 +276,3 @@ def test_each_actor_has_a_process_of_its_own_and_packed_ones_are_named_after_the
     assert packed.name == (
         f"spo_join/source+router+predicate.0.0+predicate.1.0+{len(graph) - 4} more"
     )
-
-
-@pytest.mark.parametrize(("platform", "unit_bytes"), [("linux", 1024), ("darwin", 1)])
-def test_the_peak_is_in_bytes_on_every_system(
-    platform: str, unit_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setattr(resource, "getrusage", lambda who: SimpleNamespace(ru_maxrss=3_000))
-    assert process_host.peak_bytes() == 3_000 * unit_bytes

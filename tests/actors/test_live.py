@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import count
+from itertools import count, pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -204,6 +204,15 @@ def test_a_fault_of_an_actor_ends_the_run_and_names_it() -> None:
     wiring = {"source": {"out": ("worker",)}, "worker": {"on": ("recorder",)}, "recorder": {}}
     with pytest.raises(ActorError, match="worker failed on a message from source"):
         run_live(specs, wiring, {"source": 0, "worker": 1, "recorder": 0})
+
+
+def test_a_chain_of_actors_that_nothing_reaches_ends_however_long_it_is() -> None:
+    names = ["source", *(f"w{i}" for i in range(1_000))]
+    specs = {name: ActorSpec(actor=Worker) for name in names}
+    specs["source"] = ActorSpec(actor=Sender, arguments={"count": 0})
+    wiring = {sender: {"out": (receiver,)} for sender, receiver in pairwise(names)}
+    measured, _, _ = run_live(specs, wiring | {names[-1]: {}}, dict.fromkeys(names, 0))
+    assert measured.messages == 0
 
 
 def test_a_component_is_not_at_rest_while_a_report_misses_a_message_that_another_counts() -> None:

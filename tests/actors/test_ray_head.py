@@ -14,7 +14,7 @@ import pytest
 from actors.hosting import ray_cluster
 from actors.hosting.processes import RayUnavailableError
 from actors.hosting.ray_cluster import ClusterHead, private_token, ray
-from actors.hosting.ray_processes import RayProcesses
+from actors.hosting.ray_processes import RayProcesses, _RayProcess
 from tests.actors.meshes import labels
 
 
@@ -110,6 +110,16 @@ def test_a_process_that_misses_the_head_stays_while_its_driver_is_there(
     needed = iter([True, True, False, False, True, False, False, False])
     ClusterHead(nobody).wait_until_alone(lambda: next(needed))
     assert not list(needed)
+
+
+def test_a_process_whose_mesh_is_dropped_as_it_looks_for_its_driver_has_none() -> None:
+    meshes = iter([SimpleNamespace(driver=1, has=lambda peer: True), None])
+
+    class Relisting(_RayProcess):
+        _mesh = property(lambda self: next(meshes))
+
+    process = Relisting.__new__(Relisting)
+    assert [process._has_driver(), process._has_driver()] == [True, False]
 
 
 def test_the_token_of_clusters_is_for_its_owner_alone(

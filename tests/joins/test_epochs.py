@@ -116,6 +116,23 @@ def test_stretches_of_time_keep_the_order_of_all_times(
     assert found == sorted(found)
 
 
+def test_each_tuple_of_a_chunk_is_looked_at_once_however_many_epochs_end_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at = []
+    stretch = MergeThreshold.stretch
+
+    def counted(threshold: MergeThreshold, ts: np.ndarray) -> np.ndarray:
+        looked_at.append(len(ts))
+        return stretch(threshold, ts)
+
+    monkeypatch.setattr(MergeThreshold, "stretch", counted)
+    found = [(number % 2, number) for number in range(200)]
+    _, ended = epochs_of(MergeThreshold(kind="time", length=1), found, [200])
+    assert ended == 199
+    assert sum(looked_at) == 200
+
+
 @given(slide=st.integers(1, 200), parts=st.integers(1, 10))
 def test_epochs_of_one_stream_never_lie_in_two_slides(slide: int, parts: int) -> None:
     threshold = MergeThreshold(kind="count", length=slide, parts=min(parts, slide))

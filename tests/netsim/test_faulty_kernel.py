@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.protocol import FEEDBACK, START, TIMER, Actor, ActorSpec, Context, Message
+from actors.protocol import FEEDBACK, START, TIMER, Actor, ActorSpec, Context, Message, Wiring
 from joins.work import Work
 from netsim import faulty_kernel
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
@@ -280,6 +280,18 @@ def test_a_core_serves_another_while_the_first_in_line_pauses(path: Path) -> Non
     )  # fmt: skip
     done = {row["receiver"]: row["done_ns"] for row in run.trace.to_pylist()}
     assert [done[name] for name in workers] == [2_010, 10_000, 3_010]
+
+
+def test_any_number_of_actors_may_pause_in_the_line_for_a_core(path: Path) -> None:
+    workers = [f"w{i}" for i in range(1_100)]
+    specs = {"a": spec(Sender, count=1, nbytes=0), "first": spec(Worker, comparisons=990)}
+    specs |= {name: spec(Worker) for name in workers}
+    wiring: Wiring = {name: {} for name in specs} | {"a": {"out": ("first", *workers)}}
+    run = simulate(
+        specs, wiring, path=path, placement={"a": "x"} | dict.fromkeys(("first", *workers), "y"),
+        faults=[ActorFault(kind="pause", actor="w*", from_ns=1_500, to_ns=9_000)],
+    )  # fmt: skip
+    assert run.outcome.virtual_ns == 9_000 + 1_100 * MESSAGE_NS
 
 
 def test_a_slow_actor_takes_so_many_times_as_long(path: Path) -> None:

@@ -207,6 +207,13 @@ def test_bloom_filters_that_no_search_may_choose_are_noted(
     assert TOPOLOGY.notes(example, unset) == ()
 
 
+def test_a_delta_that_is_set_beside_punctuations_is_noted() -> None:
+    example = TOPOLOGY.sketch(parse_query(THREE_WAY))
+    (note,) = TOPOLOGY.notes(example, SemijoinParameters(delta=7))
+    assert note == "delta = 7: punctuated execution does not depend on it"
+    assert TOPOLOGY.notes(example, SemijoinParameters(delta=7, execution="delayed")) == ()
+
+
 def test_white_space_around_a_plan_means_nothing() -> None:
     """Nor in a rehearsal, whose window counts tuples, which no tree does."""
     tree = SemijoinParameters(plan="\n(A, B SP-S/SP-D)\n")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, floor
 from typing import NamedTuple
 
 import networkx as nx
@@ -27,7 +27,7 @@ _NEVER = 1e-300
 """Least selectivity: its logarithm must be finite."""
 
 _OWN_BYTES, _KEY_BYTES = 24, 8
-"""What a tuple of an output stream has of its own (`joins.semijoins.combinations`), and does not
+"""What a tuple of an output stream has of its own (`joins.semijoins.operand`), and does not
 have of each tuple in it."""
 
 
@@ -166,17 +166,22 @@ class Costing:
         ]
 
     def _removal_s(self, algorithm: OneWayJoin, *, in_tree: bool) -> float:
-        """Return how long what expired is stored: a multiple of δ, to the end of an interval.
+        """Return how long what expired is stored, a multiple of τ: it goes as an interval ends.
 
-        In the paper's model δ once more behind a delayed probe, and as much again for each join of
-        a tree.
+        In the paper's model δ, once more behind a delayed probe, and as much again for each join of
+        a tree. Punctuated there is no δ: what an interval made unseen goes when its probes have
+        come. They take the latency of the slowest link, and a little more for their bytes; behind
+        what the destination announces, as long once more.
         """
         statistics = self.statistics
-        delays = 2 if algorithm.delayed and not statistics.punctuated else 1
-        once = ceil(delays * statistics.delay_s / statistics.interval_s) * statistics.interval_s
-        if in_tree and not statistics.punctuated:
-            return once * (len(statistics.streams) - 1)
-        return once
+        punctuated = statistics.punctuated
+        wait_s = statistics.latency_s.max() if punctuated else statistics.delay_s
+        waits = 2 if algorithm.delayed else 1
+        intervals = round(waits * float(wait_s) / statistics.interval_s, 9)  # 3, not 2.9999999999
+        if punctuated:
+            return (floor(intervals) + 1) * statistics.interval_s
+        joins = len(statistics.streams) - 1 if in_tree else 1
+        return ceil(intervals) * statistics.interval_s * joins
 
     def _operands(self, one: Outputs, two: Outputs, removal_s: float) -> Operands:
         """Return S_1, outputs *one*, beside S_2, outputs *two*: arrays of (ones, twos)."""

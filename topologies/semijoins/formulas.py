@@ -86,7 +86,7 @@ class Operands:
         Tuples a second of S_1 whose values are independent: less than r_1 where one tuple of the
         head was joined with many.
     window_2, stored_2
-        w_2, and the tuples stored of W_2: removals are delayed by δ, to the end of an interval.
+        w_2, and the tuples stored of W_2: removals are delayed, to the end of an interval.
     stored_s
         T_2 and the delay of removals, seconds: how long a tuple of S_2 can be requested.
     distinct_1, distinct_2

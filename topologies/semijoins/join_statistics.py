@@ -14,8 +14,7 @@ import networkx as nx
 import numpy as np
 
 from actors.feed import StreamData
-from actors.protocol import HEADER_BYTES
-from actors.source import NS_PER_S
+from actors.protocol import HEADER_BYTES, NS_PER_S
 from joins.batch import Batch, Schema
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.windows import Window
@@ -234,7 +233,7 @@ class Setting:
     interval_s
         τ, the execution interval.
     delay_s
-        δ, by which removals are delayed.
+        δ, by which removals are delayed unless execution is punctuated.
     punctuated
         Whether a site announces in every interval that it has nothing to ship.
     header_bytes

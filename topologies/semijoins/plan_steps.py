@@ -19,8 +19,8 @@ from actors.semijoins.one_way import OneWayStep
 from actors.semijoins.site import OutputSpec
 from joins.batch import Schema
 from joins.queries.query import JoinQuery
-from joins.semijoins.combinations import Operand
 from joins.semijoins.one_way_join import JoinAttributes
+from joins.semijoins.operand import Operand
 from joins.semijoins.operand_windows import OperandWindow
 from netsim.network import link_between
 from topologies.semijoins.plans import JoinPlan, PlannedJoin, TreePlan

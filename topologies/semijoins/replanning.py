@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from actors.hosting.inline import RecordingContext
-from actors.protocol import START, TIMER, Message
+from actors.protocol import NS_PER_S, START, TIMER, Message
 from actors.semijoins.adaptive_site import (
     LEAD,
     SAMPLE_ROWS,
@@ -18,7 +18,6 @@ from actors.semijoins.adaptive_site import (
 )
 from actors.semijoins.one_way import OneWayStep
 from actors.semijoins.site_source import NewTuples, SiteSource
-from actors.source import NS_PER_S
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from joins.semijoins.operand_windows import Horizon
 from joins.semijoins.value_sample import TupleSample

@@ -15,7 +15,7 @@ that was sent before some other's report, and that one counts as sent but not as
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -196,7 +196,14 @@ class Endings:
         self._here, self._components, self._post = here, components, post
         self._seats, self._outlets = seats, outlets
         self._component_of = {name: part for part in components for name in part.members}
+        self._leading_out: defaultdict[int, list[Channel]] = defaultdict(list)
+        """Of each component the channels here that lead out of it."""
+        for channel in outlets:
+            sender, receiver = (self._component_of[name].number for name in channel)
+            if sender != receiver:
+                self._leading_out[sender].append(channel)
         self._alive = {part.number for part in components if here in part.homes}
+        self._settling: deque[int] = deque()
         self._reported: dict[int, ComponentReport] = {}
 
     @property
@@ -241,17 +248,22 @@ class Endings:
             self.settle(component.number)
 
     def settle(self, number: int) -> None:
-        """End a component's actors that live here, and the channels that lead out of it."""
+        """End a component's actors that live here, and the channels that lead out of it.
+
+        That may end the next component, and so on: in a queue, for a chain of them may be long.
+        """
         self._alive.discard(number)
-        component = self._components[number]
-        inside = set(component.inside)
-        for channel, outlet in self._outlets.items():
-            if self._component_of[channel[0]] is not component or channel in inside:
-                continue
-            if outlet.home == self._here:
-                self.end_channel(channel)
-            else:
-                self._post.to(outlet.home).ends.append(channel)
+        self._settling.append(number)
+        if len(self._settling) > 1:
+            return  # a call of this that has not returned goes on with it
+        while self._settling:
+            for channel in self._leading_out[self._settling[0]]:
+                home = self._outlets[channel].home
+                if home == self._here:
+                    self.end_channel(channel)
+                else:
+                    self._post.to(home).ends.append(channel)
+            self._settling.popleft()
 
     def end_channel(self, channel: Channel) -> None:
         """Handle the punctuation: on *channel* no more will come."""

@@ -32,10 +32,10 @@ from actors.hosting.live.post import (
     moment_ns,
 )
 from actors.hosting.mesh import Mesh
-from actors.hosting.process_host import peak_bytes
 from actors.hosting.processes import Processes
 from actors.protocol import (
     FEEDBACK,
+    NS_PER_S,
     START,
     TIMER,
     ActorSpec,
@@ -46,7 +46,7 @@ from actors.protocol import (
     channels,
 )
 from actors.result_files import Destination, Part, Piece
-from actors.source import NS_PER_S
+from joins.machine.memory import peak_bytes
 from joins.state import array_bytes
 
 _REPORT_NS = NS_PER_S // 2

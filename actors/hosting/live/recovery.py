@@ -34,10 +34,9 @@ from actors.hosting.live.post import Bundle, Clock, Entry, Measured, Recorder, m
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes, RayUnavailableError
 from actors.hosting.saved_run import pause_after
-from actors.protocol import Progress
+from actors.protocol import NS_PER_S, Progress
 from actors.results import ResultEpochs
 from actors.serialisation import from_bytes, to_array
-from actors.source import NS_PER_S
 from joins.state import storable
 
 _ATTEMPTS = 3

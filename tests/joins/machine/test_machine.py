@@ -1,6 +1,10 @@
-"""Vector comparisons and aligned arrays, as kernels use them."""
+"""Vector comparisons and aligned arrays, as kernels use them, and a process's peak memory."""
 
 from __future__ import annotations
+
+import resource
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +20,7 @@ from joins.machine.lanes import (
     move_lanes,
     widen_lanes,
 )
-from joins.machine.memory import aligned, own_lines
+from joins.machine.memory import aligned, own_lines, peak_bytes
 
 
 @kernel
@@ -144,3 +148,10 @@ def test_own_lines_hold_nothing_else():
         assert array.ctypes.data % 64 == 0
         assert begin <= array.ctypes.data
         assert array.ctypes.data + -(-array.nbytes // 64) * 64 <= end
+
+
+@pytest.mark.parametrize(("platform", "unit_bytes"), [("linux", 1024), ("darwin", 1)])
+def test_the_peak_is_in_bytes_on_every_system(platform, unit_bytes, monkeypatch):
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(resource, "getrusage", lambda who: SimpleNamespace(ru_maxrss=3_000))
+    assert peak_bytes() == 3_000 * unit_bytes

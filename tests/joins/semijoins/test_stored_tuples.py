@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from joins.batch import Batch, Schema
 from joins.queries.parser import parse_query
-from joins.semijoins.combinations import Operand
 from joins.semijoins.distinct_values import DistinctValues
 from joins.semijoins.one_way_join import JoinAttributes
+from joins.semijoins.operand import Operand
 from joins.semijoins.stored_tuples import MixedWindow
 
 SCHEMA = Schema(stream="S2", fields={"j": "int64"})

@@ -144,6 +144,22 @@ def draws(rng: np.random.Generator, rate_tps: float, values: int, seconds: int) 
     return rng.integers(0, values, int(rate_tps * seconds)).tolist()
 
 
+@pytest.mark.parametrize("algorithm", OneWayJoin)
+def test_delta_matters_only_without_punctuations(algorithm: OneWayJoin) -> None:
+    punctuated = replace(alike(distinct=100), punctuated=True)
+    assert step(replace(punctuated, delay_s=9.0), algorithm) == step(punctuated, algorithm)
+
+
+@pytest.mark.parametrize("algorithm", [OneWayJoin.SM_S1, OneWayJoin.SM_S2])
+def test_punctuated_removals_wait_for_the_probes_of_the_slowest_link(algorithm: OneWayJoin) -> None:
+    """They come in the third interval of 100 ms; delayed ones, twice as far, in the sixth."""
+    sparse = with_stream(alike(distinct=100), 0, rate_tps=10, window_rows=30)
+    latency_s = np.array([[0, 0.05], [0.25, 0]])
+    punctuated = replace(sparse, punctuated=True, latency_s=latency_s)
+    by_delta = step(replace(sparse, delay_s=0.3), algorithm)
+    assert shipped(step(punctuated, algorithm), "ΔW'_2") == shipped(by_delta, "ΔW'_2")
+
+
 def test_rates_are_those_of_the_join_of_all_streams() -> None:
     statistics = replace(
         alike(3, rate_tps=10, window_rows=50), attributes=one_attribute([5, 8, 20], 5)

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from actors.feed import StreamFile
-from actors.source import NS_PER_S, Feeding
+from actors.protocol import NS_PER_S
+from actors.source import Feeding
 from joins.batch import Schema
 from joins.codes import GREATEST, LEAST
 from joins.queries.parser import parse_query
