@@ -11,11 +11,10 @@ import pytest
 
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.study.section import Axis, PaperParameters
 from scenarios.study.study import Point, Study
-from tests.scenarios.study.test_claims_of_the_catalog import study_of
+from tests.scenarios.study.test_claims_of_the_catalog import studies, study_of
 
 SIZE = re.compile(r"2\^(\d+)|(?<![\w.,])(\d+(?:\.\d+)?)(K|M)(?!\w)")
 WORKERS = ("po_join_pes", "pes", "replicas", "workers")
@@ -29,13 +28,6 @@ FIXED = {
     "panjoin-fig14": "a subwindow is filled; a window is two of them, so that none expires",
 }
 """Studies whose windows are longer than their streams on purpose, and why."""
-
-
-def studies(*scales: str) -> Iterator[Any]:
-    for name in scenario_files.catalog():
-        if "study" in scenario_files.read(name):
-            for scale in scales:
-                yield pytest.param(name, scale, id=f"{name}-{scale}")
 
 
 def query_of(config: RunConfig) -> JoinQuery | None:

@@ -13,6 +13,7 @@ from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.study import Study, load_study
+from tests.scenarios.study.test_claims_of_the_catalog import studies, study_of
 from topologies import find_topology
 
 BASE = """
@@ -250,13 +251,17 @@ def test_a_file_that_extends_a_scenario_says_only_what_differs(tmp_path: Path) -
     assert (mine.query, mine.streams, mine.rows) == (theirs.query, theirs.streams, theirs.rows)
 
 
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-@pytest.mark.parametrize("name", list(scenario_files.catalog()))
-def test_every_point_of_the_catalog_has_a_system_with_its_parameters(name: str, scale: str) -> None:
-    study = load_study(name, scale=scale)
-    points = [point.config for point in study.points] if study else [scenario_files.load(name)]
-    for config in points:
-        make_parameters(find_topology(config.topology), config.parameters)
+@pytest.mark.parametrize(("name", "scale"), list(studies("smoke", "laptop", "paper")))
+def test_every_point_of_a_study_has_a_system_with_its_parameters(name: str, scale: str) -> None:
+    for point in study_of(name, scale).points:
+        make_parameters(find_topology(point.config.topology), point.config.parameters)
+
+
+def test_every_other_scenario_has_too() -> None:
+    for name in scenario_files.catalog():
+        if not scenario_files.is_study(name):
+            config = scenario_files.load(name)
+            make_parameters(find_topology(config.topology), config.parameters)
 
 
 TWO_PANELS = (
