@@ -11,8 +11,9 @@ demo: $(SETUP)
 	$(BIN)/joinsim demo
 
 # Three processes, of two cores: a fifth of the time, a test waits for processes that it has started.
+# Python stores what it compiles, whatever the environment says: or each of those compiles it anew.
 test: lint
-	$(BIN)/pytest --numprocesses 3 --dist loadgroup
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses 3 --dist loadgroup
 
 # Every index that a kernel uses is checked, which takes machine code of its own: some ten minutes.
 bounds: export NUMBA_BOUNDSCHECK = 1
