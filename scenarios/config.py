@@ -321,9 +321,10 @@ class RunConfig(Section):
         ``partitioned``: results stay at the PEs that find them. ``single``: all are sent to one
         sink, on a site of its own.
     measured
-        First arrival that ``throughput_tps``, ``busy_seconds``, ``capacity_tps``, ``balance`` and
-        ``result_ms`` are of, and the one past the last; by default all. So a study can leave out
-        what fills the windows, or measure nothing else.
+        First arrival that ``throughput_tps``, ``busy_seconds``, ``capacity_tps``, ``balance``,
+        ``result_ms`` and, in virtual time, ``kernel_seconds`` and ``kernel_tps`` are of, and the
+        one past the last; by default all. So a study can leave out what fills the windows, or
+        measure nothing else.
     backend
         Where actors live: in this process, or in processes of Ray.
     clock

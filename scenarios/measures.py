@@ -4,15 +4,15 @@ Beside the stable keys of `scenarios.report.run_summary.summary` a record has, p
 part of the system:
 
 ``kernel_seconds``
-    time spent in its PEs (``total``: in all but source and sink): processor time of a live run, and
-    of a study that draws it, else real time; empty on Ray in virtual time
+    time spent in its PEs (``total``: in all but source and sink) on the arrivals that the run
+    measures (see `scenarios.config.RunConfig`): processor time of a study that draws it, else real
+    time; of a live run processor time, of all arrivals; empty on Ray in virtual time
 ``kernel_tps``
     tuples per second of that time it could take: all of them over the seconds of its busiest PE
 ``state_bytes``
     arrays that its PEs had at the end of the run (``total`` likewise)
 ``busy_seconds``
-    virtual time for which its PEs were at work (on the arrivals that the run measures, see
-    `scenarios.config.RunConfig`; so ``capacity_tps`` too)
+    virtual time for which its PEs were at work (on the arrivals measured; so ``capacity_tps`` too)
 ``capacity_tps``
     tuples per virtual second it could take: all of them over the time its busiest PE was at work.
     Derived, where ``throughput_tps`` is what a run did: nothing waits, and sinks take no time
@@ -98,6 +98,7 @@ def record(finished: FinishedRun, parts: Parts | None = None) -> dict[str, Any]:
         first, stop = config.measured
         about = trace.filter((pc.field("last") >= first) & (pc.field("first") < stop))
         counted = max(0, min(stop, tuples) - first)
+    timed = tuples if config.clock == "live" else counted
     busy_s, rows = _busy_seconds(about, roles), sum_by_name(about["receiver"], about["rows"])
     received = sum_by_name(trace["receiver"], trace["rows"])
     merges_ms = merge_times_ms(trace, roles)
@@ -112,7 +113,7 @@ def record(finished: FinishedRun, parts: Parts | None = None) -> dict[str, Any]:
     return whole | {
         "kernel_seconds": _sums(finished.kernel_seconds, every) if finished.kernel_seconds else {},
         "kernel_tps": {
-            part: _ratio(tuples, max((finished.kernel_seconds[pe] for pe in pes), default=0))
+            part: _ratio(timed, max((finished.kernel_seconds[pe] for pe in pes), default=0))
             for part, pes in (every if finished.kernel_seconds else {}).items()
         },
         "state_bytes": _sums(finished.state_bytes, every) if finished.state_bytes else {},

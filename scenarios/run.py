@@ -74,8 +74,8 @@ class Simulated:
     memory_bytes
         Peak resident memory of all processes that ran actors.
     kernel_seconds, state_bytes
-        Actor name to the time spent in it, and to the bytes of its arrays at the end; empty where
-        actors lived in other processes in virtual time.
+        Actor name to the time spent in it (see `scenarios.measures`), and to the bytes of its
+        arrays at the end; empty where actors lived in other processes in virtual time.
     """
 
     outcome: Outcome
@@ -185,7 +185,7 @@ def _host(
     """Yield the host that the configuration names, and a function that returns its peak memory."""
     config = plan.config
     if config.backend == "inline":
-        host = inline_host(graph.specs, graph.wiring, config.seed)
+        host = inline_host(graph.specs, graph.wiring, config.seed, measured=config.measured)
         yield SavingHost(host, graph, disk) if disk else host, peak_bytes
         return
     homes = graph.homes(config.processes)

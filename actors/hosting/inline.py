@@ -121,10 +121,12 @@ class Cell(RecordingContext):
     Attributes
     ----------
     seconds
-        Time that the actor has spent receiving, by the clock that the cell was given.
+        Time that the actor has spent receiving, by the clock that the cell was given: of messages
+        about the arrivals that are *measured*, the first and the one past the last; by default of
+        all messages.
     """
 
-    __slots__ = ("_clock", "_is_ours", "_seed", "_spec", "actor", "seconds")
+    __slots__ = ("_clock", "_is_ours", "_measured", "_seed", "_spec", "actor", "seconds")
 
     def __init__(
         self,
@@ -133,12 +135,13 @@ class Cell(RecordingContext):
         wiring: Wiring,
         seed: int,
         clock: Clock = time.perf_counter,
+        measured: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(name, wiring.get(name, {}), seed)
         self._spec, self._seed, self._is_ours = spec, seed, spec.is_ours
         self.actor = self._build()
         self.seconds = 0.0
-        self._clock = clock
+        self._clock, self._measured = clock, measured
 
     def snapshot(self) -> np.ndarray:
         """Return the state of the actor and of its generator, as bytes.
@@ -182,7 +185,9 @@ class Cell(RecordingContext):
                 f"{self.name} failed on a message from {sender} on port {port!r} at "
                 f"{now / 1e6:.3f} ms: {type(error).__name__}: {error}"
             ) from error
-        self.seconds += self._clock() - start
+        seconds = self._clock() - start
+        if self._measured is None or _is_about(payload, *self._measured):
+            self.seconds += seconds
         return reply
 
     def _build(self) -> Actor:
@@ -195,6 +200,12 @@ class Cell(RecordingContext):
             raise ActorError(
                 f"{self.name} could not be built: {type(error).__name__}: {error}"
             ) from error
+
+
+def _is_about(payload: Any, first: int, stop: int) -> bool:
+    """Return whether a message is about arrivals from *first* on and before *stop*."""
+    span = NO_SPAN if payload is None else payload.span  # a timer has no payload
+    return bool(span[1] >= first and span[0] < stop)
 
 
 def _check_sizes(sends: list[Sent]) -> None:
@@ -240,6 +251,9 @@ class InlineHost:
     clock
         What the time spent in actors is read from. The processor's own leaves out what other
         programs took meanwhile, and reading it takes longer than the kernel's part of a message.
+    measured
+        The arrivals whose messages `seconds` are of, the first and the one past the last; by
+        default they are of all messages.
     """
 
     def __init__(
@@ -250,8 +264,11 @@ class InlineHost:
         *,
         serialise: bool = False,
         clock: Clock = time.perf_counter,
+        measured: tuple[int, int] | None = None,
     ) -> None:
-        self.cells = {name: Cell(name, spec, wiring, seed, clock) for name, spec in specs.items()}
+        self.cells = {
+            name: Cell(name, spec, wiring, seed, clock, measured) for name, spec in specs.items()
+        }
         self._serialise = serialise
 
     def submit(

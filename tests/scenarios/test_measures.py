@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,13 @@ import pyarrow as pa
 import pytest
 
 import joinsim as js
+from actors.hosting.inline import InlineHost
 from scenarios.measures import PACE_PARTS, Pace, record, window_lag
+from scenarios.plan import make_plan
+from scenarios.run import execute
+from scenarios.scenario_files import build
 from scenarios.sustainable import GROWTH, PRECISION, growth, highest_sustained
+from tests.scenarios.study.smoke_claims import prepare
 from tests.scenarios.toy_run import toy_config, toy_report
 
 TUPLES = 4_000
@@ -88,6 +95,29 @@ def test_what_is_measured_ends_with_the_streams(tmp_path: Path) -> None:
         return record(report)["capacity_tps"]
 
     assert capacity(10**9) == capacity(900)
+
+
+def test_kernels_are_timed_on_the_arrivals_that_are_measured(tmp_path: Path) -> None:
+    """By a clock that goes on by a second whenever it is read: a message takes one."""
+
+    def kernel(**settings: Any) -> tuple[float, float]:
+        stream = {"rows": 900, "fields": {"x": "uniform(0, 9)"}}
+        config = {
+            "query": "SELECT * FROM T WHERE T.x1 < T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')",
+            "streams": [{"name": "T", "synthetic": stream}],
+            "topology": "nested_loop",
+            "feeding": {"batch_rows": 10},
+        }
+        plan = make_plan(build(config | settings, where="test"), prepare=prepare)
+        host = partial(InlineHost, clock=count().__next__)
+        found = record(execute(plan, tmp_path, rehearsal=False, inline_host=host))
+        return found["kernel_seconds"]["router"], found["kernel_tps"]["router"]
+
+    seconds, _ = kernel()
+    assert seconds >= 90
+    assert kernel(measured=[300, 500]) == (20, 10)
+    assert kernel(measured=[305, 500]) == (20, 195 / 20)  # as one message is of both
+    assert kernel(measured=[850, 10**9]) == (5, 10)
 
 
 # By how many tuples the counts of PO-Join PEs are behind.

@@ -64,6 +64,9 @@ def studies() -> list[str]:
     ]
 
 
+STEADY = ("panjoin-fig15a", "panjoin-fig15b", "panjoin-fig15d", "spo-fig09", "spo-fig17")
+"""Studies of throughput and capacity once windows are full."""
+
 OF_LATENCY = "result_ms."
 
 

@@ -19,14 +19,11 @@ from scenarios.study.judging import Estimate, Estimates, Finding, judge_claim
 from tests.scenarios.study import smoke_claims
 
 RECORD = smoke_claims.read_record()
-ALSO_STEADY = smoke_claims.interval_joins(smoke_claims.OF_LATENCY)
+ALSO_STEADY = (*smoke_claims.interval_joins(smoke_claims.OF_LATENCY), *smoke_claims.STEADY)
 """Studies that `test_steady_state` runs and checks, for what else it looks at in their runs."""
-IN_MEMORY = [
-    name
-    for name in smoke_claims.studies()
-    if not (smoke_claims.needs_spark(name) or name in ALSO_STEADY)
-]
-BY_SPARK = [name for name in smoke_claims.studies() if smoke_claims.needs_spark(name)]
+RUN_HERE = [name for name in smoke_claims.studies() if name not in ALSO_STEADY]
+IN_MEMORY = [name for name in RUN_HERE if not smoke_claims.needs_spark(name)]
+BY_SPARK = [name for name in RUN_HERE if smoke_claims.needs_spark(name)]
 REWRITE = "if that is meant: python -m tests.scenarios.study.smoke_claims"
 
 
