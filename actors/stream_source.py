@@ -50,7 +50,11 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        """Size on the wire in bytes: the tuples alone."""
+        """Size on the wire in bytes: the tuples alone.
+
+        Their births and arrival numbers are left out: no interval join goes by them, only latencies
+        and the trace do.
+        """
         return self.batch.nbytes
 
     @property

@@ -126,7 +126,7 @@ class Plan:
         """What virtual time assumes of the run, a sentence each; nothing where it is live."""
         if self.config.clock == "live":
             return []
-        known = assumptions_of(self.topology.name, self.config.profile, self.parameters)
+        known = assumptions_of(self.topology.name, self.profile, self.parameters)
         return [str(one) for one in known]
 
     @cached_property

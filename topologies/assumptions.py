@@ -1,4 +1,4 @@
-"""What virtual time assumes and does not measure: all of it, each with its source.
+"""What is assumed and not measured: all of it, each with its source.
 
 Work is priced as it was measured (`netsim.cost`). What else a simulated machine does, no
 measurement of one processor can show. It is listed here, and shown with every figure that rests on
@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from joins.work import MATCHES
+from netsim.cost import CostProfile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,16 +27,16 @@ class Assumption:
         What is assumed.
     source
         Where that is from.
-    profile, topologies, parameters
-        Of which runs: with that cost profile, of these systems, where their parameters are so; each
-        by default any.
+    costs, topologies, parameters
+        Of which runs: where work costs that, of these systems, where their parameters are so; each
+        by default any. No topologies at all: not of runs, but of the surveys that name it.
     """
 
     name: str
     text: str
     source: str
-    profile: str = ""
-    topologies: tuple[str, ...] = ()
+    costs: Callable[[CostProfile], bool] = lambda costs: True
+    topologies: tuple[str, ...] | None = None
     parameters: Callable[[Any], bool] = lambda parameters: True
 
     @property
@@ -45,33 +48,79 @@ class Assumption:
         return f"Assumed, {self.name}: {self.text} ({self.source})."
 
 
+def _messages(*prices_ps: int) -> Callable[[CostProfile], bool]:
+    """Return whether a message, each of its tuples and each of its bytes cost that."""
+    return lambda costs: (costs.message_ps, costs.row_ps, costs.byte_ps) == prices_ps
+
+
+def _has_free_calls(costs: CostProfile) -> bool:
+    steps = costs.structures.values()
+    return bool(steps) and not any(step.call_ps for step in steps)
+
+
+def _has_slow_merges(costs: CostProfile) -> bool:
+    building = costs.structures.get("order_arrays.permutation")
+    return building is not None and building.call_ps == 100_000_000_000
+
+
+def _has_priced_pairs(costs: CostProfile) -> bool:
+    join = costs.structures.get("interval_join.join")
+    return join is not None and join.unit_ps[MATCHES] == 30_000
+
+
 ASSUMPTIONS = (
     Assumption(
         name="messages",
         text="a message costs its receiver 20 us, each tuple of it 100 ns, each byte 0.1 ns",
         source="set as for an engine that passes batches between processes; joinsim calibrate "
         "measures this project's own",
-        profile="default",
+        costs=_messages(20_000_000, 100_000, 100),
     ),
     Assumption(
         name="messages within a machine",
         text="a message costs its receiver 0.1 us and each tuple 20 ns",
         source="what batches of 32 save a keyed interval join in WindFlow, 7.0 against 4.2 million "
         "tuples a second with one replica",
-        profile="multicore",
+        costs=_messages(100_000, 20_000, 0),
     ),
     Assumption(
         name="messages in shared memory",
-        text="a message is a reference and costs its receiver 1 us, each tuple 2 ns",
+        text="a message is a reference and costs its receiver 1 us, each tuple 2 ns, each "
+        "byte 0.06 ns",
         source="set; no machine was measured",
-        profile="shared_memory",
+        costs=_messages(1_000_000, 2_000, 60),
     ),
     Assumption(
         name="messages by remote memory access",
         text="the network writes a message into its receiver's memory, and costs the receiver "
         "2 us, each tuple 2 ns, each byte 0.06 ns",
         source="set as for InfiniBand, which PanJoin's machines have; none was measured",
-        profile="rdma",
+        costs=_messages(2_000_000, 2_000, 60),
+    ),
+    Assumption(
+        name="free messages",
+        text="a message, its tuples and its bytes cost their receiver nothing",
+        source="set, to find out what messages have to do with a figure",
+        costs=_messages(0, 0, 0),
+    ),
+    Assumption(
+        name="free calls",
+        text="a call of a structure costs no more than its tuples and their work",
+        source="set, to find out what a figure owes to its structures' work alone",
+        costs=_has_free_calls,
+    ),
+    Assumption(
+        name="slow merges",
+        text="building a segment's permutation takes 100 ms more than was measured",
+        source="set, to find out what the time of a merge has to do with a figure",
+        costs=_has_slow_merges,
+    ),
+    Assumption(
+        name="priced pairs",
+        text="each pair costs a replica of an interval join 30 ns, as where an engine makes a "
+        "tuple of it",
+        source="what WindFlow's rates at two and at 20 pairs a tuple come to",
+        costs=_has_priced_pairs,
     ),
     Assumption(
         name="caches",
@@ -154,23 +203,33 @@ ASSUMPTIONS = (
         topologies=("semijoin",),
         parameters=lambda of: of.replan_every is not None,
     ),
+    Assumption(
+        name="speed of a drift",
+        text="at r = 1 the mean of Figure 13 moves by 32 standard deviations with windows of 2^14, "
+        "by 52 with 2^16 and by 90 with 2^20; at other r by r times that",
+        source="fitted so that 77 % of the inserts go to one subindex, as in PIM-Tree's Figure "
+        "13a; the text that was at hand does not say how far it moves",
+        topologies=(),
+    ),
 )
 
 
-def assumptions_of(topology: str, profile: str, parameters: Any) -> list[Assumption]:
+def assumptions_of(topology: str, costs: CostProfile, parameters: Any) -> list[Assumption]:
     """Return what is assumed of a run in virtual time.
 
     Parameters
     ----------
-    topology, profile
-        Names.
+    topology
+        Its name.
+    costs
+        What work costs.
     parameters
         Of the topology.
     """
     return [
         one
         for one in ASSUMPTIONS
-        if one.profile in ("", profile)
-        and (not one.topologies or topology in one.topologies)
+        if one.costs(costs)
+        and (one.topologies is None or topology in one.topologies)
         and one.parameters(parameters)
     ]

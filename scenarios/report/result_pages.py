@@ -45,9 +45,14 @@ from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
-from scenarios.study.reproduction import ClaimCounts, ReproducedPaper, ReproducedStudy, went_wrong
+from scenarios.study.reproduction import (
+    ClaimCounts,
+    ReproducedPaper,
+    ReproducedStudy,
+    went_wrong,
+    what_is_assumed,
+)
 from scenarios.sweep import MEASURES
-from topologies.assumptions import ASSUMPTIONS, Assumption
 
 _MEASURES = MEASURES | {
     "state_bytes.total": "state at the end, bytes",
@@ -246,6 +251,7 @@ def write_reproduction(reproduction: ReproducedPaper, path: Path, replay: str) -
         f"# {reproduction.title}",
         f"`{replay}`",
         table.markdown(),
+        *what_is_assumed(reproduction.assumption_records),
         *went_wrong({study.name: study.mistakes for study in reproduction.studies}),
         str(counts),
         stated,
@@ -270,20 +276,8 @@ def write_reproduction(reproduction: ReproducedPaper, path: Path, replay: str) -
         studies=studies,
         pictures={one.name: picture for one, _, picture, _ in studies if picture},
         kinds_key=kinds_key,
-        assumptions=_figures_by_assumption(reproduction),
         replay=replay,
     )
-
-
-def _figures_by_assumption(
-    reproduction: ReproducedPaper,
-) -> dict[Assumption, list[ReproducedStudy]]:
-    """Return what any of the studies assumes, with those that do."""
-    studies: dict[Assumption, list[ReproducedStudy]] = {}
-    for study in reproduction.studies:
-        for one in study.findings.study.assumptions if study.findings else []:
-            studies.setdefault(one, []).append(study)
-    return {one: studies[one] for one in ASSUMPTIONS if one in studies}
 
 
 @write_page.register

@@ -30,6 +30,7 @@ from scenarios.study.findings import Findings
 from scenarios.study.judging import ClaimOutcome, Finding
 from scenarios.study.section import StudySection
 from scenarios.study.study import load_study
+from topologies.assumptions import ASSUMPTIONS, Assumption
 
 RECORD = "reproduce.json"
 _TURNS_BEFORE = 3
@@ -282,6 +283,23 @@ class ReproducedPaper(WrittenResult):
         return [*tested, *untested_statements(self.paper)]
 
     @property
+    def assumptions(self) -> dict[Assumption, list[ReproducedStudy]]:
+        """What any of the studies assumes, with those that do."""
+        studies: dict[Assumption, list[ReproducedStudy]] = {}
+        for study in self.studies:
+            for one in study.findings.study.assumptions if study.findings else []:
+                studies.setdefault(one, []).append(study)
+        return {one: studies[one] for one in ASSUMPTIONS if one in studies}
+
+    @property
+    def assumption_records(self) -> list[dict[str, Any]]:
+        """The assumptions, as `reproduce.json` has them, with their figures."""
+        return [
+            {"text": str(one), "in": list(dict.fromkeys(by.figure or by.name for by in studies))}
+            for one, studies in self.assumptions.items()
+        ]
+
+    @property
     def passed(self) -> bool | None:
         """Whether every claim holds or has a reason not to, and every run passed its checks.
 
@@ -315,6 +333,7 @@ class ReproducedPaper(WrittenResult):
                 for study in self.studies
             ],
             "claims": self.claim_records,
+            "assumptions": self.assumption_records,
             "machine": describe_machine(),
             "versions": versions(),
             "replay": replay,
@@ -332,6 +351,7 @@ class _Record(BaseModel):
     statements: list[dict[str, Any]]
     studies: list[dict[str, Any]]
     claims: list[dict[str, Any]]
+    assumptions: list[dict[str, Any]] = []
     machine: dict[str, Any]
     versions: dict[str, str]
     replay: str
@@ -385,6 +405,7 @@ def claims_document(records: Sequence[Mapping[str, Any]]) -> str:
         untested = _untested_table(record)
         if untested.rows:
             parts += ["Not comparable:", untested.markdown()]
+        parts += what_is_assumed(record.get("assumptions", []))
         parts += went_wrong({study["name"]: study["mistakes"] for study in record["studies"]})
     return "\n\n".join(parts) + "\n"
 
@@ -393,6 +414,12 @@ def went_wrong(mistakes: Mapping[str, Sequence[str]]) -> list[str]:
     """Return a part of a document that lists the *mistakes* of studies; nothing without any."""
     lines = [f"- {study}: {one}" for study, found in mistakes.items() for one in found]
     return ["\n".join(["What went wrong:", "", *lines])] if lines else []
+
+
+def what_is_assumed(assumptions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a part of a document that lists records of *assumptions*; nothing without any."""
+    lines = [f"- {one['text']} In {', '.join(one['in'])}." for one in assumptions]
+    return ["\n".join(["What is assumed and not measured:", "", *lines])] if lines else []
 
 
 def _made(record: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine import describe_machine
-from scenarios.plan import make_parameters, topology_of
+from scenarios.plan import make_parameters, read_profile, topology_of
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.section import Axis, Claim, Panel, StudySection
 from scenarios.surveys.survey import Kind
@@ -190,18 +190,11 @@ class Study:
 
     @property
     def assumptions(self) -> list[Assumption]:
-        """What virtual time assumes of any of its runs, each once."""
+        """What is assumed of any of its runs and surveys, each once."""
         assumed: dict[Assumption, None] = {}
         for config in (one.config for one in self.points):
-            if config.survey:
-                named = config.survey.assumed
-                assumed |= dict.fromkeys(one for one in ASSUMPTIONS if one.name in named)
-            elif config.clock != "live":
-                topology = topology_of(config)
-                with suppress(ConfigError):  # a run that cannot be; its point says so
-                    parameters = make_parameters(topology, config.parameters)
-                    known = assumptions_of(topology.name, config.profile, parameters)
-                    assumed |= dict.fromkeys(known)
+            with suppress(ConfigError):  # a run that cannot be; its point says so
+                assumed |= dict.fromkeys(_assumptions_of(config))
         return list(assumed)
 
     def judges(self, claim: Claim, chart: Chart) -> bool:
@@ -357,6 +350,22 @@ def kind_of(config: RunConfig, measure: str) -> Kind:
         return "derived"
     times = _TIMES if config.clock == "live" else _REAL_TIMES
     return "measured" if first in times or measure in times else "simulated"
+
+
+def _assumptions_of(config: RunConfig) -> list[Assumption]:
+    """Return what is assumed of a run in virtual time, or of a survey.
+
+    Raise :exc:`ConfigError` where the run cannot be.
+    """
+    if config.survey:
+        costs = read_profile(config.profile)
+        named = config.survey.assumed
+        return [one for one in ASSUMPTIONS if one.name in named and one.costs(costs)]
+    if config.clock == "live":
+        return []
+    topology = topology_of(config)
+    parameters = make_parameters(topology, config.parameters)
+    return assumptions_of(topology.name, read_profile(config.profile), parameters)
 
 
 def _check_measure(name: str, config: RunConfig, measure: str) -> None:

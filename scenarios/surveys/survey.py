@@ -74,7 +74,7 @@ class Survey(BaseModel):
         Which figures of its record are read from this machine's clock, and which are computed from
         a model, without anything executed: their names, or the first parts of those.
     assumed
-        Names of `topologies.assumptions` that its virtual times rest on.
+        Names of `topologies.assumptions` that its figures rest on, where work costs what they say.
     taken_by
         The function that takes it, ``module:function`` of this package: as text, since the modules
         load all indexes, which runs need not.
@@ -143,7 +143,7 @@ class PlanSurvey(Survey):
     """
 
     estimated: ClassVar[tuple[str, ...]] = ("estimated",)
-    assumed: ClassVar[tuple[str, ...]] = ("messages",)
+    assumed: ClassVar[tuple[str, ...]] = ("messages", "free messages")
     taken_by: ClassVar[str] = "plan_surveys:take_plans"
 
     of: Literal["plans"] = "plans"
@@ -205,6 +205,7 @@ class InsertSpreadSurvey(Survey):
         The window holds 2^*window_bits* tuples; so many are inserted from one merge to the next.
     """
 
+    assumed: ClassVar[tuple[str, ...]] = ("speed of a drift",)
     taken_by: ClassVar[str] = "index_surveys:take_insert_spread"
 
     of: Literal["insert spread"] = "insert spread"
@@ -352,6 +353,7 @@ class DriftSpeedSurvey(Survey):
     """
 
     clocked: ClassVar[tuple[str, ...]] = ("pace_tps",)
+    assumed: ClassVar[tuple[str, ...]] = ("speed of a drift",)
     taken_by: ClassVar[str] = "speed_surveys:take_drift_speed"
 
     of: Literal["drift speed"] = "drift speed"

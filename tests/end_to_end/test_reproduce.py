@@ -155,6 +155,9 @@ def test_all_studies_of_a_paper_are_run_and_come_to_one_page_and_one_table(
         "undecided": 0,
         "not_comparable": 2,
     }
+    messages = "- Assumed, messages: a message costs its receiver 20 us"
+    (listed,) = (line for line in lines if line.startswith(messages))
+    assert listed.endswith(" In Figure 1, Figure 2.")
     stated = said.json["statements"]
     assert [one["outcome"] for one in stated[:2]] == ["holds", "fails with a reason"]
     assert stated[-1]["why"] == "Storm is not here"
@@ -314,6 +317,7 @@ def test_the_claims_of_reproductions_come_to_one_document(
     assert "| panjoin | laptop | 3 | 2 | 1 | 0 | 0 | 1 |" in lines, "claims"
     assert "| all |  | 3 | 2 | 1 | 0 | 0 | 1 |" in lines
     assert "| Figure 15g | inside Storm |  | Storm is not here |" in lines
+    assert text.count("- Assumed, messages: ") == 2, "once a paper"
     assert "1 of its points is run at this scale" in text, "why a claim is not comparable"
     assert "--out" not in text, "where its files were is of no use to a reader"
     (made,) = (line for line in lines if line.startswith("`joinsim reproduce panjoin"))
