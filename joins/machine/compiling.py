@@ -342,6 +342,9 @@ def _imported(path: Path, root: Path) -> frozenset[tuple[Path, Path]]:
     names = []
     for package, imported, plain in _IMPORT.findall(_read(path)):
         if package:
+            if dots := len(package) - len(package.lstrip(".")):
+                folders = path.relative_to(root).parts[:-dots]
+                package = ".".join([*folders, package.lstrip(".")]).rstrip(".")
             names += [package, *(f"{package}.{name}" for name in _NAME.findall(imported))]
         else:
             names += [part.split()[0] for part in plain.split(",") if part.strip()]

@@ -19,7 +19,7 @@ from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.machine.compiling import allocating
 from joins.matches import Matches
-from joins.queries.conditions import Band, Field
+from joins.queries.conditions import Band, ComparisonOperator, Field
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.windows import Window
 from joins.threads import side_by_side
@@ -204,7 +204,7 @@ def _places(query: JoinQuery, probing: int, probes: Batch, stored: Batch) -> _Pl
     places: _Places = []
     for predicate in predicates:
         symbol = predicate.operator.symbol
-        if isinstance(predicate.operator, Band) or symbol not in _MIRRORED:
+        if not isinstance(predicate.operator, ComparisonOperator) or symbol not in _MIRRORED:
             return None
         if is_probed_with(predicate.left, query, probing):
             symbol = _MIRRORED[symbol]

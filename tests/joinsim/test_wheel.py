@@ -68,6 +68,8 @@ def files_of(folder: Path) -> set[str]:
 
 def test_a_wheel_has_every_file_of_our_packages(installed: Path) -> None:
     assert files_of(installed) == files_of(REPOSITORY)
+    typed = {f"{package}/py.typed" for package in PACKAGES}
+    assert typed <= files_of(installed), "type checkers take names of the others for Any"
     (metadata,) = installed.glob("joinsim-*.dist-info")
     assert "joinsim = joinsim.__main__:main" in (metadata / "entry_points.txt").read_text()
 

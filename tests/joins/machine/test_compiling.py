@@ -125,6 +125,20 @@ def test_an_edited_callee_changes_its_callers(tmp_path: Path) -> None:
     assert _run(tmp_path, code) == (20, True)
 
 
+@pytest.mark.parametrize(
+    "imported", ["from .callee import add", "from . import callee; add = callee.add"]
+)
+def test_an_edited_callee_changes_its_callers_in_its_package(tmp_path: Path, imported: str) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "__init__.py").touch()
+    caller = _CALLER.replace("from callee import add", imported.replace("; ", "\n"))
+    (tmp_path / "own" / "caller.py").write_text(caller)
+    for more in (1, 5):
+        (tmp_path / "own" / "callee.py").write_text(_CALLEE.format(more=more))
+        code = "from own.caller import twice; result = twice(10)"
+        assert _run(tmp_path, code) == (10 + 2 * more, True)
+
+
 def test_an_edited_overload_changes_the_kernels_of_its_record(tmp_path: Path) -> None:
     (tmp_path / "steps.py").write_text(_STEPS)
     (tmp_path / "tree.py").write_text(_RECORD.format(more=1))
