@@ -220,7 +220,8 @@ def finish_task(cores: Cores, worker: int) -> None:
 def elapse(cores: Cores, physical: int) -> int:
     """Count time from the end of a batch on; return how long it took on *physical* cores, ns.
 
-    A core that several threads share does for all of them together what it does for one.
+    A core that several threads share does for all of them together what it does for one. A thread
+    has its turns while it waits for others, too.
     """
     threads, elapsed_ps = len(cores.clock), int(cores.latest[0])
     cores.clock[:] = np.maximum(cores.clock - elapsed_ps, 0)
