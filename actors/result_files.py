@@ -309,7 +309,7 @@ class ResultWriter:
             wrong = f"their columns are NumPy's arrays, and one is a {lists[0]}"
         elif isinstance(matches.stream, float) or matches.stream not in range(streams):
             wrong = f"their stream is {matches.stream}, and there are streams 0 to {streams - 1}"
-        elif [column.shape for column in columns] != [matches.probe_id.shape[:1]] * len(columns):
+        elif [column.shape for column in columns] != [(matches.probe_id.size,)] * len(columns):
             shapes = ", ".join(str(column.shape) for column in columns)
             wrong = (
                 "probe_id, count, fingerprint and birth times have a value per probing tuple each; "

@@ -58,8 +58,8 @@ class Latency:
     spread_ns: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in _DRAWS:
-            raise NetworkError(f"latency kind {self.kind!r}: choose one of {', '.join(_DRAWS)}")
+        if self.kind not in _KINDS:
+            raise NetworkError(f"latency kind {self.kind!r}: choose one of {', '.join(_KINDS)}")
         if self.mean_ns < 0 or self.spread_ns < 0:
             raise NetworkError(
                 f"latency of {self.mean_ns} ns ± {self.spread_ns} ns: must be 0 or more"
@@ -93,12 +93,13 @@ class Latency:
 
 
 _DRAWN_TOGETHER = 32
+"""Latencies of a link: few, as a run may have ten thousand links with few messages each."""
 _DRAWS: dict[str, Callable[[np.random.Generator, int, int, int], np.ndarray]] = {
-    "constant": lambda rng, mean, spread, count: np.full(count, mean),
     "uniform": lambda rng, mean, spread, count: rng.uniform(mean - spread, mean + spread, count),
     "normal": lambda rng, mean, spread, count: rng.normal(mean, spread, count),
     "pareto": lambda rng, mean, spread, count: mean + spread * rng.pareto(2.5, count),
 }
+_KINDS = ("constant", *_DRAWS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -138,8 +138,8 @@ ASSUMPTIONS = (
     ),
     Assumption(
         name="hyper-threads",
-        text="threads that share a core take turns on it, also while they wait for each other: they "
-        "gain nothing by it, where PIM-Tree's paper has 24 %",
+        text="threads that share a core take turns on it, also while they wait for each other: "
+        "they gain nothing by it, where PIM-Tree's paper has 24 %",
         source="set; none are simulated",
         topologies=("ibwj",),
         parameters=lambda of: 0 < (of.cores or of.threads) < of.threads,

@@ -342,6 +342,7 @@ def _imported(path: Path, root: Path) -> frozenset[tuple[Path, Path]]:
     names = []
     for package, imported, plain in _IMPORT.findall(_read(path)):
         if package:
+            # By dots: from the file's own package, or from one above it for each dot more.
             if dots := len(package) - len(package.lstrip(".")):
                 folders = path.relative_to(root).parts[:-dots]
                 package = ".".join([*folders, package.lstrip(".")]).rstrip(".")

@@ -70,6 +70,7 @@ def test_large_and_small_pieces_come_out_in_the_order_they_went_in(tmp_path: Pat
         ("stream", lambda stream: 2, "their stream is 2, and there are streams 0 to 1"),
         ("stream", lambda stream: -1, "their stream is -1"),
         ("count", lambda count: count[1:], r"their shapes are \(3,\), \(2,\), \(3,\), \(3,\)"),
+        ("probe_id", lambda ids: ids[0, ...], r"their shapes are \(\), \(3,\)"),
         ("probe_id", lambda ids: np.append(ids, 9), r"their shapes are \(4,\), \(3,\)"),
         ("fingerprint", lambda sums: sums[:, None], r"\(3, 1\)"),
         ("fingerprint", lambda sums: sums.astype(float), "of int64 and float64"),
