@@ -36,7 +36,8 @@ part of the system:
     ``max``; ``total`` is of all results
 
 Of a run that measures some of its arrivals alone, ``throughput_tps`` is theirs: so many over the
-time from when all before them was done until they were. So warm-up does not count.
+time from when all before them was done until they were. So warm-up does not count. A message that
+is about no arrivals (a timer, a punctuation) counts with the one that its receiver served before.
 
 There are also ``correctness``, the share of tuples whose pairs are exactly the expected ones,
 ``merge_ms``, how long merges took, and ``window_lag``, by how many tuples the counts lag from which
@@ -96,7 +97,7 @@ def record(finished: FinishedRun, parts: Parts | None = None) -> dict[str, Any]:
     about, counted = trace, tuples
     if config.measured:
         first, stop = config.measured
-        about = trace.filter((pc.field("last") >= first) & (pc.field("first") < stop))
+        about = trace.filter(pa.array(messages_about(trace, first, stop)))
         counted = max(0, min(stop, tuples) - first)
     timed = tuples if config.clock == "live" else counted
     busy_s, rows = _busy_seconds(about, roles), sum_by_name(about["receiver"], about["rows"])
@@ -170,6 +171,24 @@ def _balance(loads: Sequence[float]) -> float | None:
 def _busy_seconds(trace: pa.Table, actors: Iterable[str]) -> dict[str, float]:
     spent_ns = sum_by_name(trace["receiver"], pc.subtract(trace["done_ns"], trace["started_ns"]))
     return {actor: spent_ns[actor] / NS_PER_S for actor in actors}
+
+
+def messages_about(trace: pa.Table, first: int, stop: int) -> np.ndarray:
+    """Return which messages count with the arrivals from *first* on and before *stop*, as a mask.
+
+    Those that are about them; and of those that are about none, which the trace's spans say by a
+    negative number, the ones whose receiver had served such a message last.
+    """
+    last = trace["last"].to_numpy()
+    about = (last >= first) & (trace["first"].to_numpy() < stop)
+    receivers = trace["receiver"].cast(pa.string()).combine_chunks().dictionary_encode()
+    served = np.argsort(receivers.indices.to_numpy(), kind="stable")  # in the order of the trace
+    begins = np.diff(receivers.indices.to_numpy()[served], prepend=-1) > 0
+    known = (last[served] >= 0) | begins
+    place = np.maximum.accumulate(np.where(known, np.arange(len(served)), 0))
+    counts = np.empty_like(about)
+    counts[served] = about[served][place]
+    return counts
 
 
 def _transmission(

@@ -122,11 +122,11 @@ class Cell(RecordingContext):
     ----------
     seconds
         Time that the actor has spent receiving, by the clock that the cell was given: of messages
-        about the arrivals that are *measured*, the first and the one past the last; by default of
-        all messages.
+        about the arrivals that are *measured*, the first and the one past the last, and of those
+        about none that follow them; by default of all messages.
     """
 
-    __slots__ = ("_clock", "_is_ours", "_measured", "_seed", "_spec", "actor", "seconds")
+    __slots__ = ("_clock", "_counts", "_is_ours", "_measured", "_seed", "_spec", "actor", "seconds")
 
     def __init__(
         self,
@@ -142,6 +142,7 @@ class Cell(RecordingContext):
         self.actor = self._build()
         self.seconds = 0.0
         self._clock, self._measured = clock, measured
+        self._counts = measured is None
 
     def snapshot(self) -> np.ndarray:
         """Return the state of the actor and of its generator, as bytes.
@@ -186,7 +187,10 @@ class Cell(RecordingContext):
                 f"{now / 1e6:.3f} ms: {type(error).__name__}: {error}"
             ) from error
         seconds = self._clock() - start
-        if self._measured is None or _is_about(payload, *self._measured):
+        if self._measured and payload is not None and payload.span[1] >= 0:
+            first, stop = self._measured
+            self._counts = bool(payload.span[1] >= first and payload.span[0] < stop)
+        if self._counts:
             self.seconds += seconds
         return reply
 
@@ -200,12 +204,6 @@ class Cell(RecordingContext):
             raise ActorError(
                 f"{self.name} could not be built: {type(error).__name__}: {error}"
             ) from error
-
-
-def _is_about(payload: Any, first: int, stop: int) -> bool:
-    """Return whether a message is about arrivals from *first* on and before *stop*."""
-    span = NO_SPAN if payload is None else payload.span  # a timer has no payload
-    return bool(span[1] >= first and span[0] < stop)
 
 
 def _check_sizes(sends: list[Sent]) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +10,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from scenarios.measures import look_up, merge_times_ms, record
+from actors.hosting.inline import Cell
+from actors.protocol import NO_SPAN, Actor, ActorSpec, Context, Message, Payload
+from scenarios.measures import look_up, merge_times_ms, messages_about, record
 from scenarios.study.study import WORDS
 from tests.scenarios.toy_run import toy_config, toy_report
+
+
+@dataclass(frozen=True)
+class Spoken(Payload):
+    span: tuple[int, int]
+
+
+class Idle(Actor):
+    state = ()
+
+    def receive(self, message: Message, context: Context) -> None:
+        pass
 
 
 def test_the_latency_of_results_counts_each_pair_by_the_operator_that_found_it(
@@ -90,6 +106,39 @@ def test_a_run_measures_the_arrivals_it_is_asked_to(tmp_path: Path) -> None:
         assert parts[-1]["capacity_tps"]["router"] == (measured[1] - measured[0]) / busy_s
     together = sum(part["busy_seconds"]["joiner"] for part in parts)
     assert together == pytest.approx(whole["busy_seconds"]["joiner"])
+
+
+def test_messages_about_no_arrivals_count_with_what_their_receiver_served_before() -> None:
+    """Receivers a and b by turns; each serves timers before, within and after the range."""
+    served = [
+        ("a", -1, -1, False),
+        ("b", 0, 9, False),
+        ("a", 5, 12, True),  # in part
+        ("b", -1, -1, False),
+        ("a", -1, -1, True),
+        ("b", 10, 19, True),
+        ("b", -1, -1, True),
+        ("b", -1, -1, True),
+        ("a", 20, 25, False),
+        ("a", -1, -1, False),
+        ("c", -1, -1, False),
+    ]
+    receivers, firsts, lasts, counted = zip(*served, strict=True)
+    trace = pa.table({"receiver": receivers, "first": firsts, "last": lasts})
+    assert messages_about(trace, 10, 20).tolist() == list(counted)
+
+
+def test_time_of_messages_about_no_arrivals_counts_with_what_came_before() -> None:
+    """The clock ticks once at each reading, so that times are numbers of messages."""
+    seconds = []
+    for measured in (None, (0, 1000), (1000, 3000)):
+        ticks = map(float, itertools.count())
+        cell = Cell("idle", ActorSpec(actor=Idle), {}, 1, ticks.__next__, measured)
+        for span in (NO_SPAN, (0, 999), NO_SPAN, NO_SPAN, (1000, 2999), NO_SPAN):
+            cell.deliver("source", "in", Spoken(span), 0)
+        cell.deliver("idle", "timer:", None, 0)
+        seconds.append(cell.seconds)
+    assert seconds == [7, 3, 3]  # all but the first, which no range can claim
 
 
 def test_transmission_is_the_share_of_time_that_messages_are_under_way(tmp_path: Path) -> None:
