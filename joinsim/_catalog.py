@@ -47,6 +47,12 @@ class TopologyInfo:
     paper: str
     parameters: tuple[Described, ...]
 
+    def __repr__(self) -> str:
+        """Return a line: what it is, and what can be set."""
+        kind = "exact" if self.exact else "approximate"
+        names = ", ".join(parameter.name for parameter in self.parameters)
+        return f"<{self.name}, {kind}: {self.title}; parameters: {names or 'none'}>"
+
 
 def topologies() -> list[TopologyInfo]:
     """Return the topologies there are, those of installed plugins included.
@@ -164,7 +170,7 @@ def show(
     ``"single"`` all share one.
 
     The result is a networkx graph: a node per actor with its ``role`` and ``site``, an edge per
-    channel.
+    channel. It prints as a line per operator and per port.
 
     Raises
     ------
@@ -179,6 +185,15 @@ def show(
     >>> graph = js.show("split_join", pes=3, sink="single")
     >>> sorted(graph)
     ['joiner.0', 'joiner.1', 'joiner.2', 'router', 'sink', 'source']
+    >>> graph
+    ActorGraph with 6 nodes and 7 edges
+    source  source
+        out -> router
+    router  router
+        joiner -> joiner.0, joiner.1, joiner.2
+    joiner  joiner.0, joiner.1, joiner.2
+        sink -> sink
+    sink  sink
     """
     system = find_topology(topology)
     job = replace(system.example(), sink=sink)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 
@@ -14,6 +14,24 @@ from actors.results import Sink
 
 _RUN_LATER = (isgeneratorfunction, iscoroutinefunction, isasyncgenfunction)
 """A call of such a function returns at once, and runs nothing of it."""
+
+
+class Operator(NamedTuple):
+    """The actors of one role, and who they send to.
+
+    Attributes
+    ----------
+    actors
+        Their names.
+    sends
+        Port to the names of its receivers, of all these actors together.
+    has_results
+        Whether results stay with them (see `ActorGraph.partition_sinks`).
+    """
+
+    actors: Sequence[str]
+    sends: Mapping[str, Sequence[str]]
+    has_results: bool
 
 
 class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
@@ -121,6 +139,28 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
         owners: dict[str, str | None] = dict(self.nodes(data="partition_of"))
         return {sink: owner for sink, owner in owners.items() if owner is not None}
 
+    def summary(self) -> dict[str, Operator]:
+        """Return each operator by its role; partitions of results are a part of who finds them."""
+        owners, whole = set(self.partitions.values()), self.without_partitions()
+        wiring, summary = whole.wiring, {}
+        for role, names in whole.operators.items():
+            sends: dict[str, dict[str, None]] = {}
+            for name in names:
+                for port, receivers in wiring[name].items():
+                    sends.setdefault(port, {}).update(dict.fromkeys(receivers))
+            lists = {port: list(receivers) for port, receivers in sends.items()}
+            summary[role] = Operator(names, lists, not owners.isdisjoint(names))
+        return summary
+
+    def __repr__(self) -> str:
+        """Return who sends to whom, a line per operator and port."""
+        lines = [str(self)]
+        for role, operator in self.summary().items():
+            lines.append(f"{role}  {abbreviated(operator.actors)}")
+            lines += ["    results stay here"] * operator.has_results
+            lines += [f"    {port} -> {abbreviated(to)}" for port, to in operator.sends.items()]
+        return "\n".join(lines)
+
     def without_partitions(self) -> ActorGraph:
         """Return a copy in which an actor's partition of the results is a part of the actor."""
         graph: ActorGraph = self.copy()
@@ -180,3 +220,8 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
             name: {port: tuple(receivers) for port, receivers in ports.items()}
             for name, ports in wiring.items()
         }
+
+
+def abbreviated(names: Sequence[str]) -> str:
+    """Return the names of a few actors in full, and of many the first and the last."""
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]} .. {names[-1]} ({len(names)})"

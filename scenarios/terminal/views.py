@@ -57,7 +57,7 @@ from scenarios.terminal.printing import (
 )
 from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology
-from topologies.actor_graph import ActorGraph
+from topologies.actor_graph import ActorGraph, abbreviated
 from topologies.parameters import describe
 
 if TYPE_CHECKING:
@@ -314,21 +314,14 @@ def show_proposal(out: Console, proposal: Proposal) -> None:
 def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> None:
     """Show a topology's operators, their PEs, what each sends to whom, and its parameters."""
     tree = Tree(Text(topology.title, "bold"))
-    partitions = graph.partitions
-    for role, names in graph.without_partitions().operators.items():
-        branch = tree.add(Text.assemble((role, "bold cyan"), f"  {_abbreviated(names)}"))
-        targets: dict[str, dict[str, None]] = {}
-        for name in names:
-            for port, receivers in graph.wiring[name].items():
-                outside = [one for one in receivers if one not in partitions]
-                if outside:
-                    targets.setdefault(port, {}).update(dict.fromkeys(outside))
-        if any(owner in names for owner in partitions.values()):
+    for role, operator in graph.summary().items():
+        branch = tree.add(Text.assemble((role, "bold cyan"), f"  {abbreviated(operator.actors)}"))
+        if operator.has_results:
             branch.add("results stay here")
-        for port, receivers_ in targets.items():
-            branch.add(Text.assemble(f"{port} -> ", (_abbreviated(list(receivers_)), "green")))
+        for port, receivers in operator.sends.items():
+            branch.add(Text.assemble(f"{port} -> ", (abbreviated(receivers), "green")))
     out.print(tree)
-    actors = len(graph) - len(partitions)
+    actors = len(graph.without_partitions())
     out.print(f"{actors} actors on {len(set(graph.placement.values()))} sites")
     print_wrapped(out, f"from: {topology.paper}")
     rows = [(one.name, one.default, one.allowed, one.meaning) for one in describe(topology)]
@@ -336,11 +329,6 @@ def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> N
         print_table(
             out, TextTable(columns=("parameter", "by default", "allowed", "what it is"), rows=rows)
         )
-
-
-def _abbreviated(names: Sequence[str]) -> str:
-    """Return the names of a few PEs in full, and of many the first and the last."""
-    return ", ".join(names) if len(names) <= 4 else f"{names[0]} .. {names[-1]} ({len(names)})"
 
 
 def show_prepared(out: Console, stream: PreparedStream) -> None:

@@ -23,3 +23,21 @@ def test_actors_without_a_site_share_the_machines_in_turns_whoever_comes_between
     for name, site in (("a", None), ("b", "own"), ("c", None), ("d", None)):
         graph.add("sink", name, Recorder, site=site)
     assert graph.placement == {"a": "node.0", "b": "own", "c": "node.1", "d": "node.0"}
+
+
+def test_a_graph_prints_its_operators_their_receivers_and_where_results_are() -> None:
+    graph = ActorGraph()
+    graph.add("source", "s", Sender, count=1)
+    workers = graph.add_each("worker", 5, Recorder)
+    graph.connect("s", "out", *workers)
+    graph.add_sink(*workers[3:])
+    lines = repr(graph).splitlines()
+    assert lines[1:] == [
+        "source  s",
+        "    out -> worker.0 .. worker.4 (5)",
+        "worker  worker.0 .. worker.4 (5)",
+        "    sink -> sink",
+        "sink  sink",
+    ]
+    graph.partition_sinks()
+    assert repr(graph).splitlines()[3:] == [lines[3], "    results stay here"]
