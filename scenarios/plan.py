@@ -119,7 +119,15 @@ class Plan:
         # As they were set: `parameters` has a plan in place of the search for it.
         chosen = make_parameters(self.topology, self.config.parameters)
         noted = self.topology.notes(self.job(pairs=False), chosen)
-        return noted if self.choice is None else (str(self.choice), *noted)
+        if self.choice is not None:
+            noted = (str(self.choice), *noted)
+        config = self.config
+        default = RunConfig.model_fields["processes"].default
+        unused = config.backend == "inline" and config.network.sites != "processes"
+        if unused and config.processes != default:
+            wanted = f"processes = {config.processes} is for backend = 'ray'"
+            noted = (*noted, f"{wanted}: inline, all actors live in this process")
+        return noted
 
     @property
     def assumptions(self) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from joins.queries.parser import parse_query
 from scenarios.formatting import by_reason
 from scenarios.plan import make_plan, name_others
 from scenarios.preparation import prepare_tables
-from scenarios.scenario_files import ConfigError, build
+from scenarios.scenario_files import ConfigError, build, change
 from scenarios.system_choice import choose
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1 s' ON '10 s')"
@@ -86,6 +88,29 @@ def test_notes_are_on_parameters_as_they_were_set(
     )
     assert plan.parameters.plan != "greedy"
     assert plan.notes == notes
+
+
+@pytest.mark.parametrize(
+    ("settings", "noted"),
+    [
+        ({}, False),
+        ({"processes": 3}, True),
+        ({"processes": "each"}, True),
+        ({"processes": 3, "network.sites": "processes"}, False),
+        ({"processes": 3, "backend": "ray"}, False),
+    ],
+)
+def test_processes_that_an_inline_run_does_not_have_are_noted(
+    settings: dict[str, Any], noted: bool
+) -> None:
+    query = parse_query(f"SELECT * FROM A, B WHERE A.k = B.k {WINDOW}")
+    table = {"ts": np.arange(6), "k": np.arange(6)}
+    values = {"name": "small", "query": str(query), "topology": "hash_join"}
+    plan = make_plan(
+        change(build(values | {"streams": [{"table": "t"}] * 2}, where="test"), settings),
+        prepare=lambda *_: prepare_tables(query, [table, table], [None, None]),
+    )
+    assert any(note.startswith("processes = ") for note in plan.notes) == noted
 
 
 def test_a_reason_is_given_once_with_all_of_its_systems() -> None:
