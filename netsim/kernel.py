@@ -302,6 +302,7 @@ class Kernel:
         self._tickets = 0
         self._tuples = self._messages = self._nbytes = 0
         self._served = self._end_ns = 0
+        self._unpriced: dict[str, None] = {}
 
         self._sites = {name: SiteState(data["cores"]) for name, data in network.nodes(data=True)}
         profiles = _profiles_at_sites(placement, network, profile, operators)
@@ -365,6 +366,7 @@ class Kernel:
             standstill=self._standstill(),
             unserved=self._unserved_failures(),
             digest=self._trace.close(),
+            unpriced=tuple(self._unpriced),
         )
 
     def _standstill(self) -> tuple[str, ...]:
@@ -596,6 +598,9 @@ class Kernel:
         profile = letter.profile
         if reply.steps:
             extra_ns = profile.steps_ns(reply.steps, reply.work)
+            for step, work in reply.steps:
+                if step.name not in profile.structures and profile.structures and work != NO_WORK:
+                    self._unpriced[step.name] = None
         else:
             extra_ns = 0 if reply.work is NO_WORK else profile.work_ns(reply.work)
         if extra_ns and (not 0 < extra_ns <= _LONGEST_NS or isinstance(extra_ns, float)):

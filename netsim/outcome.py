@@ -99,6 +99,9 @@ class Outcome:
         The trace's; None for a run that did not simulate, and is not repeatable.
     recovered
         What recovery did; None for a run without it.
+    unpriced
+        Steps that have no price in a profile that prices structures: they cost what their units of
+        work do.
     """
 
     virtual_ns: int
@@ -114,3 +117,4 @@ class Outcome:
     doubled: int = 0
     injected: Injected | None = None
     recovered: Recovered | None = None
+    unpriced: tuple[str, ...] = ()

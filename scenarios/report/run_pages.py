@@ -52,7 +52,8 @@ def write_report(finished: FinishedRun, path: Path, replay: str) -> None:
     """
     figures = run_pictures(finished)
     finished.clock.lap("report")
-    run = summary(finished)
+    run, plan = summary(finished), finished.plan
+    remarks = [*plan.notes, *plan.warnings, *plan.assumptions]
     fill_page(
         path,
         "report.html",
@@ -61,7 +62,7 @@ def write_report(finished: FinishedRun, path: Path, replay: str) -> None:
         verdict=describe_verdict(finished.verdict),
         checks=checks_table(finished.verdict),
         offenders=offenders_table(finished) if finished.verdict.offenders else None,
-        remarks=[*finished.plan.notes, *finished.plan.warnings, *finished.plan.assumptions],
+        remarks=[*remarks, finished.unpriced] if finished.unpriced else remarks,
         figures=figures,
         near_saturation=NEAR_SATURATION,
         messages_max=MESSAGES_MAX,

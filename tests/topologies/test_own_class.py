@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import joinsim as js
 from actors.protocol import ActorError
@@ -17,7 +19,9 @@ from joins.indexes.windows.nested_loop import NestedLoop
 from joins.window_join.nested_loop_join import NestedLoopJoin
 from joins.window_join.rows import KernelRows
 from joins.work import NO_WORK, Work
+from netsim.cost import COSTS
 from scenarios.scenario_files import scenario_schema
+from scenarios.terminal.views import show_run
 from topologies import TOPOLOGIES
 from topologies.own_class import OR_OWN_INDEX
 from topologies.parameters import describe
@@ -108,6 +112,24 @@ def test_it_joins_wherever_a_window_has_an_index(
     assert written["configuration"]["parameters"] == {"index": PATH}
     assert written["parameters"]["index"] == PATH
     assert f"index={PATH!r}" in run.replay
+
+
+def test_that_it_has_no_price_of_its_own_is_said(
+    streams: dict[str, dict[str, np.ndarray]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run = js.run(QUERY, streams, topology="split_join", index=Mine)
+    unpriced = run.finished.unpriced
+    assert unpriced is not None
+    assert "no price for Mine.insert, Mine.probe" in unpriced
+    run.report(tmp_path / "run.html")
+    assert escape(unpriced) in (tmp_path / "run.html").read_text()
+    show_run(Console(width=2_000), run.finished, "")
+    assert f"note: {unpriced}" in capsys.readouterr().out
+    assert js.run(QUERY, streams, topology="split_join").finished.unpriced is None
+    (tmp_path / "units.toml").write_text("\n".join(f"{cost} = 7" for cost in COSTS))
+    profile = str(tmp_path / "units.toml")
+    units = js.run(QUERY, streams, topology="split_join", index=Mine, profile=profile)
+    assert units.finished.unpriced is None  # it prices no structure at all
 
 
 @pytest.mark.parametrize(
