@@ -16,8 +16,8 @@ from joins.batch import Batch, Schema
 from joins.matches import Matches, ProbeResult, listed_ids
 from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful
-from joins.window_join.registry import WindowJoinSpec
 from joins.window_join.rows import KernelRows, RowMaker
+from joins.window_join.window_joins import WindowJoinSpec
 from joins.work import Step, Work
 
 _PAIR_BYTES = 16

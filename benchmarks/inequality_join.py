@@ -31,7 +31,7 @@ from joins.queries.parser import parse_query
 from joins.threads import side_by_side
 from scenarios.engines.embedded_engines import duckdb_join, polars_join
 from scenarios.engines.engine import EngineResult
-from scenarios.processes import run_alone
+from scenarios.subprocesses import run_alone
 from spark_bridge.engines import Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 

@@ -74,7 +74,7 @@ def prepare(
     """
     from joins.queries.conditions import prepared_name
     from spark_bridge.pipeline.pipeline import prepare as prepare_by_spark
-    from spark_bridge.pipeline.source import RawSource
+    from spark_bridge.pipeline.raw_source import RawSource
 
     fields = [prepared_name(one) for one in fields]
     paths = (files,) if isinstance(files, (str, Path)) else tuple(files)

@@ -32,7 +32,7 @@ from scenarios.synthetic import TIME
 from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
 from scenarios.text_codes import TextCodes, codes_mistake, dictionary_names
 from spark_bridge.pipeline.raw_files import inspect_files, open_parquet
-from spark_bridge.pipeline.source import ROWS, RawSource, free_name, lay_out
+from spark_bridge.pipeline.raw_source import ROWS, RawSource, free_name, lay_out
 from spark_bridge.prepared import PreparedStream, order_notes, rounding_notes
 
 _MOST_IN_MEMORY = 1 << 22

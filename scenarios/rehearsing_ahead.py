@@ -23,9 +23,9 @@ from joins.queries.query import JoinQuery
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
 from scenarios.preparation import prepare_tables
-from scenarios.processes import start_program
 from scenarios.rehearsal import REHEARSED_ROWS, rehearse
 from scenarios.streams import raw_file
+from scenarios.subprocesses import start_program
 from scenarios.tables import TableStream
 
 _LONGEST_S = 120.0

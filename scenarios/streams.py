@@ -14,7 +14,7 @@ from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
 from scenarios.synthetic import TIME
 from scenarios.text_codes import dictionary_names
-from spark_bridge.pipeline.source import RawSource, stream_layout
+from spark_bridge.pipeline.raw_source import RawSource, stream_layout
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream, names_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]

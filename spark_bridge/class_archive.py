@@ -22,7 +22,7 @@ from spark_bridge.engines import EngineUnavailable
 from spark_bridge.hosted.host import run_hosted, write_arrivals
 from spark_bridge.hosted.stage import HostedQuery
 from spark_bridge.pipeline.pipeline import prepare
-from spark_bridge.pipeline.source import RawSource
+from spark_bridge.pipeline.raw_source import RawSource
 from spark_bridge.session import (
     SessionOptions,
     active_session,

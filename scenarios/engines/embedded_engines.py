@@ -39,7 +39,7 @@ from scenarios.engines.engine import (
     side_predicates,
 )
 from scenarios.plan import Plan
-from scenarios.processes import run_alone, tree_peak_bytes
+from scenarios.subprocesses import run_alone, tree_peak_bytes
 from spark_bridge.engines import Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 

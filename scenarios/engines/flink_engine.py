@@ -39,8 +39,8 @@ from scenarios.engines.engine import (
     side_predicates,
 )
 from scenarios.plan import Plan
-from scenarios.processes import tree_peak_bytes
 from scenarios.streams import REPOSITORY
+from scenarios.subprocesses import tree_peak_bytes
 from spark_bridge.engines import EngineFailed, Totals
 from spark_bridge.session import find_java
 from spark_bridge.sql.statement import ProbeSide, probe_sides

@@ -20,9 +20,9 @@ from actors.result_files import pairs_path, part_files, summary_path
 from joins.machine.memory import keep_freed_memory
 from scenarios.engines.engine import STEP_ROWS, Engine, EngineResult, PairEngine
 from scenarios.plan import Plan
-from scenarios.processes import run_alone, tree_peak_bytes
 from scenarios.report.run_summary import latency_ms
 from scenarios.run import execute
+from scenarios.subprocesses import run_alone, tree_peak_bytes
 from spark_bridge.engines import EngineFailed, SparkFailed, Totals
 from spark_bridge.session import SessionOptions, spark_session
 from topologies.semijoin import with_tuple_bytes

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from actors.feed import open_feed
 from joins.window_join.cost_model import MODELLED, CostPrediction, predict, predict_all
-from joins.window_join.registry import WindowJoinSpec
 from joins.window_join.rows import RowMaker
+from joins.window_join.window_joins import WindowJoinSpec
 from scenarios.calibration.window_workload import time_join, tuples_to_time
 from scenarios.data_statistics import match_share
 from scenarios.formatting import TextTable, format_count

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from actors.whole_files import write_text
 from joins.errors import OutputError
 from joins.machine.cache import cache_folder
-from scenarios.processes import start_program
+from scenarios.subprocesses import start_program
 
 
 @cache

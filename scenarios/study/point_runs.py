@@ -26,12 +26,12 @@ from scenarios.machine import MachinePace, free_memory_bytes, without_collection
 from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
 from scenarios.measures import Parts, look_up
 from scenarios.plan import Plan, Prepare, make_plan, read_profile
-from scenarios.processes import process_pool
 from scenarios.run import FinishedRun, InlineHosting, execute
 from scenarios.run_directory import POINTS, read_json, write_json
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.findings import Findings, digest_inputs, digest_runs
 from scenarios.study.study import Point, Study, kernel_clock
+from scenarios.subprocesses import process_pool
 from scenarios.surveys.survey import take_survey
 from scenarios.sustainable import highest_sustained, is_sustained, saturated_tps
 from scenarios.sweep import SUSTAINABLE

@@ -13,8 +13,8 @@ import numpy as np
 from joins.codes import encode
 from joins.indexes.pim_tree.pim_tree import SHARED_MERGE_RATIO, PimTree
 from joins.matches import ProbeResult
-from joins.window_join.registry import WindowJoinSpec
 from joins.window_join.rows import KernelRows
+from joins.window_join.window_joins import WindowJoinSpec
 from joins.work import ENTRY_BYTES, Work
 from netsim.cost import CostProfile
 from scenarios.calibration.window_workload import WindowSteps, WindowWorkload

@@ -39,10 +39,10 @@ from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape, probe_subwindows
 from joins.indexes.structures import SEGMENTS
 from joins.machine.memory import keep_freed_memory
-from joins.window_join.registry import WindowJoinSpec
 from joins.window_join.rows import KernelRows
 from joins.window_join.shared_join import THREAD_TASK_ROWS
 from joins.window_join.window_join import WindowJoin
+from joins.window_join.window_joins import WindowJoinSpec
 from netsim.cost import CostProfile
 from scenarios.calibration.window_workload import (
     MatchSums,

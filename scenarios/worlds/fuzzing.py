@@ -27,10 +27,10 @@ from joins.queries.parser import parse_query
 from netsim.outcome import Outcome
 from scenarios.config import MAX_SEED
 from scenarios.observer import SILENT, Line, Observer
-from scenarios.processes import process_pool
 from scenarios.run import FinishedRun, execute
 from scenarios.run_directory import RUNS
 from scenarios.scenario_files import ConfigError
+from scenarios.subprocesses import process_pool
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.shrinking import shrink
 from scenarios.worlds.world import Recording, World, read_recording

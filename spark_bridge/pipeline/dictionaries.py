@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 
 from joins.errors import DataError
 from spark_bridge.pipeline.raw_files import require_unchanged
-from spark_bridge.pipeline.source import Task
+from spark_bridge.pipeline.raw_source import Task
 from spark_bridge.pipeline.typed_rows import (
     Typed,
     errors_about,

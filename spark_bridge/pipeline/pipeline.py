@@ -17,7 +17,7 @@ from actors.whole_files import output_error, require_utf8
 from joins.errors import DataError
 from spark_bridge.engines import no_room, plain_name
 from spark_bridge.pipeline.raw_files import RawFile, inspect_files
-from spark_bridge.pipeline.source import RawSource, Task
+from spark_bridge.pipeline.raw_source import RawSource, Task
 from spark_bridge.prepared import FORMAT, PreparedStream, building, load_stream, publish
 from spark_bridge.session import SessionOptions, spark_session
 

@@ -22,6 +22,7 @@ from joins.errors import DataError
 from spark_bridge.engines import plain_name
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
 from spark_bridge.pipeline.raw_files import require_unchanged
+from spark_bridge.pipeline.raw_source import ROWS, ColumnLayout, RawSource, Task, free_name
 from spark_bridge.pipeline.segments import (
     ONE_BUCKET,
     SOURCE_PLACE,
@@ -35,7 +36,6 @@ from spark_bridge.pipeline.segments import (
     source_place,
     write_segments,
 )
-from spark_bridge.pipeline.source import ROWS, ColumnLayout, RawSource, Task, free_name
 from spark_bridge.pipeline.typed_rows import (
     FILE,
     NANOS,

@@ -28,7 +28,7 @@ from joins.errors import DataError
 from spark_bridge.engines import one_line
 from spark_bridge.pipeline.quotes import write_with_line_feeds
 from spark_bridge.pipeline.raw_files import has_nanoseconds
-from spark_bridge.pipeline.source import ROWS, RawSource, Task
+from spark_bridge.pipeline.raw_source import ROWS, RawSource, Task
 from spark_bridge.pipeline.values import (
     MOMENTS,
     NS_PER_UNIT,

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from joins.errors import DataError
-from spark_bridge.pipeline.source import ROWS, RawSource, Task
+from spark_bridge.pipeline.raw_source import ROWS, RawSource, Task
 from spark_bridge.pipeline.typed_rows import FILE, NANOS, ROW, TEXT, Typed, errors_about
 from spark_bridge.pipeline.values import (
     FLOATS,

@@ -17,8 +17,8 @@ from joins.batch import Batch, Schema
 from joins.oracle.expected import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from joins.window_join.registry import INDEXES, SHARED, WindowJoinSpec
 from joins.window_join.shared_join import ThreadsJoin
+from joins.window_join.window_joins import INDEXES, SHARED, WindowJoinSpec
 from netsim.cost import load_profile
 
 WINDOW, BATCH, SILENCE = 256, 64, 100

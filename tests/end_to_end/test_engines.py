@@ -15,7 +15,7 @@ import pytest
 from scenarios.engines.comparison import ENGINES
 from scenarios.engines.engine import EngineResult
 from scenarios.engines.flink_engine import PYTHON_VARIABLE
-from scenarios.processes import run_alone
+from scenarios.subprocesses import run_alone
 from spark_bridge.engines import EngineFailed, Totals
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 

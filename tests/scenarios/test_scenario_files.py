@@ -24,7 +24,7 @@ from scenarios.scenario_files import (
     scenario_schema,
 )
 from scenarios.study.study import load_study
-from spark_bridge.pipeline.source import RawSource
+from spark_bridge.pipeline.raw_source import RawSource
 
 QUERY = "SELECT * FROM R WHERE R.a1 < R.a2 WINDOW AS (SLIDE INTERVAL '1' ON '100')"
 BASE = f'query = "{QUERY}"\nstreams = [{{ files = ["x.parquet"] }}]\n'

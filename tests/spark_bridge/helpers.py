@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_bridge.pipeline.pipeline import prepare
-from spark_bridge.pipeline.source import RawSource
+from spark_bridge.pipeline.raw_source import RawSource
 from spark_bridge.prepared import PreparedStream
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from spark_bridge import session
 from spark_bridge.engines import EngineUnavailable, one_line
 from spark_bridge.pipeline.pipeline import prepare
-from spark_bridge.pipeline.source import RawSource
+from spark_bridge.pipeline.raw_source import RawSource
 from spark_bridge.session import find_java, spark_session
 from tests.spark_bridge.helpers import write_csv
 
@@ -91,7 +91,7 @@ def test_preparing_without_java_fails_before_spark_is_imported(tmp_path: Path) -
         os.environ["PATH"] = "/nowhere"
         from spark_bridge.engines import EngineUnavailable
         from spark_bridge.pipeline.pipeline import prepare
-        from spark_bridge.pipeline.source import RawSource
+        from spark_bridge.pipeline.raw_source import RawSource
         import spark_bridge.prepared
         try:
             prepare(RawSource(name="R", paths=[{str(file)!r}]), {str(tmp_path / "out")!r})

@@ -18,7 +18,7 @@ from joins.errors import DataError
 from spark_bridge import prepared
 from spark_bridge.pipeline import pipeline
 from spark_bridge.pipeline.pipeline import PREPARE_STAGES, prepare
-from spark_bridge.pipeline.source import RawSource
+from spark_bridge.pipeline.raw_source import RawSource
 from spark_bridge.prepared import load_stream
 from tests.spark_bridge.helpers import prepare_one, tuples, write_parquet
 from tests.waiting import read_line
@@ -106,7 +106,7 @@ def test_a_killed_run_leaves_no_half_stream_and_the_next_one_cleans_up(
         f"""
         import time
         from spark_bridge.pipeline.pipeline import prepare
-        from spark_bridge.pipeline.source import RawSource
+        from spark_bridge.pipeline.raw_source import RawSource
 
         def wait(stage, done, total):
             if stage == "R: check":  # everything is written, nothing is published

@@ -12,7 +12,7 @@ import pytest
 import joinsim as js
 from joins.errors import DataError
 from spark_bridge.pipeline.pipeline import prepare
-from spark_bridge.pipeline.source import RawSource
+from spark_bridge.pipeline.raw_source import RawSource
 from spark_bridge.prepared import PreparedStream
 from tests.spark_bridge.helpers import prepare_one, rejects, tuples, write_csv, write_parquet
 

@@ -18,7 +18,7 @@ import joinsim as js
 from joins.errors import DataError, OutputError
 from spark_bridge.pipeline.pipeline import prepare
 from spark_bridge.pipeline.raw_files import inspect_files
-from spark_bridge.pipeline.source import RawSource, lay_out
+from spark_bridge.pipeline.raw_source import RawSource, lay_out
 from spark_bridge.query_runs import process_id
 from tests.spark_bridge.helpers import prepare_one, write_csv, write_parquet
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scenarios.processes import process_pool
+from scenarios.subprocesses import process_pool
 
 SCRIPT = """
 import sys
@@ -15,7 +15,7 @@ print("begun", file=sys.stderr)
 
 import joinsim as js
 from joinsim._calls import of_query
-from scenarios.processes import process_pool
+from scenarios.subprocesses import process_pool
 from topologies.window_join import SplitJoinTopology
 
 class Mine(SplitJoinTopology):
