@@ -12,7 +12,7 @@ from quantiphy import Quantity, UnitConversion, UnknownConversion, UnknownScaleF
 
 from joins.arrivals import Arrivals
 from joins.codes import GREATEST, LEAST
-from joins.state import Stateful, storable
+from joins.state import State, Stateful, storable
 
 _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -271,6 +271,7 @@ class WindowBounds(Stateful):
         self._arrived = [0] * streams
         self._first = [0] * streams
         self._ts = [np.empty(0, np.int64)] * streams
+        self._make_rooms()
         self._largest = [one.length if one.kind == "count" else 0 for one in self._windows]
         self._reached = [0] * streams  # by the last probe, or by what is overdue
         self._overdue = [0] * streams
@@ -286,7 +287,7 @@ class WindowBounds(Stateful):
         for stream, part in enumerate(arrivals.parts):
             self._arrived[stream] += len(part.ts)
             if self._windows[stream].kind == "time":
-                self._ts[stream] = np.concatenate([self._ts[stream], part.ts])
+                self._append(stream, part.ts)
             latest += part.ts[-1:].tolist()
         bounds = []
         for stream, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
@@ -316,6 +317,27 @@ class WindowBounds(Stateful):
         """Per stream the position below which to drop it, though no probe shows it; 0 at first."""
         return tuple(self._overdue)
 
+    def restore(self, state: State) -> None:
+        """Go back to where a snapshot was taken."""
+        super().restore(state)
+        self._make_rooms()
+
+    def _make_rooms(self) -> None:
+        """Make the arrays that event times are views of, and note where those end in them."""
+        self._rooms, self._ends = list(self._ts), list(map(len, self._ts))
+
+    def _append(self, stream: int, ts: np.ndarray) -> None:
+        """Append event times, of which each is moved once on average however long the window."""
+        times, end = self._ts[stream], self._ends[stream]
+        if end + len(ts) > len(self._rooms[stream]):
+            self._rooms[stream] = np.empty(2 * len(times) + len(ts), np.int64)
+            self._rooms[stream][: len(times)] = times
+            end = len(times)
+        begin = end - len(times)
+        self._ends[stream] = end + len(ts)
+        self._rooms[stream][end : end + len(ts)] = ts
+        self._ts[stream] = self._rooms[stream][begin : end + len(ts)]
+
     def _find_overdue(self, latest_rows: int) -> None:
         for stream, arrived in enumerate(self._arrived):
             if arrived - self._reached[stream] > self._largest[stream] + latest_rows:
@@ -328,6 +350,6 @@ class WindowBounds(Stateful):
             if window.kind == "time":
                 times = self._ts[stream]
                 unseen = int(np.searchsorted(times, window.bound(np.array([latest])), "left")[0])
-                self._ts[stream] = times[unseen:].copy()  # a view would retain the rest
+                self._ts[stream] = times[unseen:]
                 self._first[stream] += unseen
                 self._largest[stream] = max(self._largest[stream], len(self._ts[stream]))
