@@ -15,6 +15,7 @@ from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.matches import Matches, ProbeResult, listed_ids
 from joins.queries.query import JoinQuery, JoinSides
+from joins.sliding_column import SlidingColumn
 from joins.state import Stateful
 from joins.window_join.rows import KernelRows, RowMaker
 from joins.window_join.window_joins import WindowJoinSpec
@@ -42,7 +43,7 @@ class Residual(Stateful):
         self._sides = JoinSides(query, schemas, others)
         self._first = [0] * len(query.streams)
         self._columns = [
-            [np.empty(0, condition.dtype) for condition in conditions]
+            [SlidingColumn(condition.dtype) for condition in conditions]
             for conditions in self._sides.storing
         ]
 
@@ -52,9 +53,8 @@ class Residual(Stateful):
     def store(self, arrivals: Arrivals) -> None:
         """Store the fields of the next arrivals."""
         for stream, part in enumerate(arrivals.parts):
-            new = [part.fields[one.stored_field] for one in self._sides.storing[stream]]
-            columns = zip(self._columns[stream], new, strict=True)
-            self._columns[stream] = [np.concatenate(both) for both in columns]
+            for column, one in zip(self._columns[stream], self._sides.storing[stream], strict=True):
+                column.append(part.fields[one.stored_field])
 
     def check(self, probing: Batch, found: Matches) -> tuple[Matches, Work]:
         """Return the matches of *found* that hold of all predicates; it has their ids."""
@@ -65,7 +65,7 @@ class Residual(Stateful):
         conditions = self._sides.probing[found.stream]
         for one, kept in zip(conditions, self._columns[stored], strict=True):
             probe = probing.fields[one.probe_field][row]
-            holds &= one.holds(probe, kept[match_id - self._first[stored]])
+            holds &= one.holds(probe, kept.values[match_id - self._first[stored]])
         pairs = row[holds], match_id[holds]
         checked = Matches.of_pairs(found.stream, found.probe_id, *pairs, enumerate=True)
         compared = len(row) * len(conditions)
@@ -76,8 +76,8 @@ class Residual(Stateful):
         for stream, least in enumerate(horizon):
             gone = max(0, least - self._first[stream])
             self._first[stream] += gone
-            # Copies, for a view would keep the expired part in memory.
-            self._columns[stream] = [stored[gone:].copy() for stored in self._columns[stream]]
+            for column in self._columns[stream]:
+                column.drop(gone)
 
 
 class Machine(Actor):

@@ -14,6 +14,7 @@ from actors.panjoin.messages import Create, Expire, Insert
 from joins.batch import Batch
 from joins.codes import LEAST
 from joins.indexes.panjoin.lookup import StructureName
+from joins.sliding_column import SlidingColumn
 from joins.state import Stateful, storable
 
 LARGE_BATCH = 65_536
@@ -221,7 +222,7 @@ class Choice(Stateful):
         self._batches = self._tuples = self._probed = self._matches = 0
         self._quantiles = quantiles
         self._in_part = np.zeros(PARTS, np.int64)
-        self._sample = np.empty(0, np.int64)
+        self._sample = SlidingColumn(np.int64)
 
     def measure_batch(self, codes: np.ndarray) -> None:
         """Measure a batch to be stored, as ascending codes."""
@@ -232,8 +233,7 @@ class Choice(Stateful):
         if len(self._quantiles):
             cuts = np.searchsorted(codes, self._quantiles, "right")
             self._in_part += np.diff(np.concatenate([[0], cuts, [len(codes)]]))
-        sample = codes[:: max(1, len(codes) // PARTS)]
-        self._sample = np.concatenate([self._sample, sample])
+        self._sample.append(codes[:: max(1, len(codes) // PARTS)])
 
     def measure_probes(self, probed: int, matches: int) -> None:
         """Measure probes: *probed* is probes times subwindows."""
@@ -250,5 +250,6 @@ class Choice(Stateful):
         elif stored and self._in_part.max() <= SHARE_MOST * stored:
             chosen = "rap_table"
         ranks = np.arange(1, PARTS) * len(self._sample) // PARTS
-        self._start(np.sort(self._sample)[ranks] if len(self._sample) else self._quantiles)
+        sampled = np.sort(self._sample.values)
+        self._start(sampled[ranks] if len(sampled) else self._quantiles)
         return chosen

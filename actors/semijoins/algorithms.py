@@ -30,6 +30,7 @@ from joins.semijoins.distinct_values import DistinctValues, ValueChanges, contai
 from joins.semijoins.one_way_join import OneWayJoin
 from joins.semijoins.operand_windows import Horizon, Timeline
 from joins.semijoins.stored_tuples import CopiedValues, MixedWindow
+from joins.sliding_column import SlidingColumn
 from joins.state import storable
 
 # SP-S: simple join at the source (Algorithm 1). W_2 is exported to N_1.
@@ -163,15 +164,16 @@ class ValuedDestination(DestinationHalf):
         super().__init__(step)
         fields = step.schema.fields
         self._values = DistinctValues([fields[field] for field in step.attributes.stored])
-        self._entry = np.empty(0, np.int64)
+        self._entry = SlidingColumn(np.int64)
 
     def insert(self, batch: Batch, tick: int, keep_from: int, context: SiteContext) -> None:
         """Update W_2 and V_2, and announce the change."""
         gone = self.update_window(batch, keep_from, context)
         changes, entries, flagged = self._values.update(
-            self.step.attributes.of_stored(batch), self._entry[:gone]
+            self.step.attributes.of_stored(batch), self._entry.values[:gone]
         )
-        self._entry = np.concatenate([self._entry[gone:], entries])
+        self._entry.drop(gone)
+        self._entry.append(entries)
         if len(batch) or gone or context.execution.punctuated:
             self.announce(self._update(changes, batch, flagged, keep_from), tick, context)
 
@@ -230,13 +232,14 @@ class SmS1Destination(DestinationHalf):
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step)
-        self._shipped = np.empty(0, np.bool_)
+        self._shipped = SlidingColumn(np.bool_)
 
     def insert(self, batch: Batch, tick: int, keep_from: int, context: SiteContext) -> None:
         """Update W_2, and ship how many shipped tuples are gone (lines 9 and 10, Algorithm 8)."""
         gone = self.update_window(batch, keep_from, context)
-        shipped = np.concatenate([self._shipped, np.zeros(len(batch), np.bool_)])
-        expired, self._shipped = int(shipped[:gone].sum()), shipped[gone:]
+        self._shipped.append(np.zeros(len(batch), np.bool_))
+        expired = int(self._shipped.values[:gone].sum())
+        self._shipped.drop(gone)
         update = self.window_update(batch, keep_from, expired=expired)
         if expired or len(update.ts):
             self.announce(update, tick, context)
@@ -246,8 +249,8 @@ class SmS1Destination(DestinationHalf):
         if not shipment.rows:
             return
         rows = self._matching_rows(shipment.content, context)
-        new = rows[~self._shipped[rows]]
-        self._shipped[new] = True
+        new = rows[~self._shipped.values[rows]]
+        self._shipped.values[new] = True
         self.ship(shipment.of(self.window.tuples.take(new)), context)
 
     def _matching_rows(self, question: Any, context: SiteContext) -> np.ndarray:
@@ -353,7 +356,7 @@ class SmS2Destination(ValuedDestination):
         place = place[place >= 0]
         new = values.entry[place[~values.flag[place]]]
         values.flag[place] = True
-        rows = np.isin(self._entry, new, kind="table")
+        rows = np.isin(self._entry.values, new, kind="table")
         self.ship(shipment.of(self.window.tuples.take(rows)), context)
 
 

@@ -12,7 +12,8 @@ from quantiphy import Quantity, UnitConversion, UnknownConversion, UnknownScaleF
 
 from joins.arrivals import Arrivals
 from joins.codes import GREATEST, LEAST
-from joins.state import State, Stateful, storable
+from joins.sliding_column import SlidingColumn
+from joins.state import Stateful, storable
 
 _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -270,8 +271,7 @@ class WindowBounds(Stateful):
         streams = len(self._windows)
         self._arrived = [0] * streams
         self._first = [0] * streams
-        self._ts = [np.empty(0, np.int64)] * streams
-        self._make_rooms()
+        self._ts = [SlidingColumn(np.int64) for _ in self._windows]
         self._largest = [one.length if one.kind == "count" else 0 for one in self._windows]
         self._reached = [0] * streams  # by the last probe, or by what is overdue
         self._overdue = [0] * streams
@@ -287,13 +287,13 @@ class WindowBounds(Stateful):
         for stream, part in enumerate(arrivals.parts):
             self._arrived[stream] += len(part.ts)
             if self._windows[stream].kind == "time":
-                self._append(stream, part.ts)
+                self._ts[stream].append(part.ts)
             latest += part.ts[-1:].tolist()
         bounds = []
         for stream, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
             probed = len(self._windows) - 1 - stream
             preceding = before[probed] + np.searchsorted(arrivals.seq[probed], seq)
-            times, first = self._ts[probed], self._first[probed]
+            times, first = self._ts[probed].values, self._first[probed]
             start, stop = self._windows[probed].seen(times, first, part.ts, preceding)
             bounds.append((start, stop))
             if len(stop):
@@ -317,27 +317,6 @@ class WindowBounds(Stateful):
         """Per stream the position below which to drop it, though no probe shows it; 0 at first."""
         return tuple(self._overdue)
 
-    def restore(self, state: State) -> None:
-        """Go back to where a snapshot was taken."""
-        super().restore(state)
-        self._make_rooms()
-
-    def _make_rooms(self) -> None:
-        """Make the arrays that event times are views of, and note where those end in them."""
-        self._rooms, self._ends = list(self._ts), list(map(len, self._ts))
-
-    def _append(self, stream: int, ts: np.ndarray) -> None:
-        """Append event times, of which each is moved once on average however long the window."""
-        times, end = self._ts[stream], self._ends[stream]
-        if end + len(ts) > len(self._rooms[stream]):
-            self._rooms[stream] = np.empty(2 * len(times) + len(ts), np.int64)
-            self._rooms[stream][: len(times)] = times
-            end = len(times)
-        begin = end - len(times)
-        self._ends[stream] = end + len(ts)
-        self._rooms[stream][end : end + len(ts)] = ts
-        self._ts[stream] = self._rooms[stream][begin : end + len(ts)]
-
     def _find_overdue(self, latest_rows: int) -> None:
         for stream, arrived in enumerate(self._arrived):
             if arrived - self._reached[stream] > self._largest[stream] + latest_rows:
@@ -348,8 +327,8 @@ class WindowBounds(Stateful):
         """Drop event times that no tuple from *latest* on can see, whichever stream it is of."""
         for stream, window in enumerate(self._windows):
             if window.kind == "time":
-                times = self._ts[stream]
-                unseen = int(np.searchsorted(times, window.bound(np.array([latest])), "left")[0])
-                self._ts[stream] = times[unseen:]
+                times, oldest = self._ts[stream], window.bound(np.array([latest]))
+                unseen = int(np.searchsorted(times.values, oldest, "left")[0])
+                times.drop(unseen)
                 self._first[stream] += unseen
-                self._largest[stream] = max(self._largest[stream], len(self._ts[stream]))
+                self._largest[stream] = max(self._largest[stream], len(times))

@@ -10,6 +10,7 @@ from joins.batch import Batch
 from joins.queries.windows import Window
 from joins.semijoins.combinations import Combinations
 from joins.semijoins.operand import Operand
+from joins.sliding_column import SlidingColumn
 from joins.state import Stateful, storable
 
 
@@ -114,21 +115,31 @@ class OperandWindow:
 class Timeline(Stateful):
     """Positions and event times of a stream's latest tuples, consecutive."""
 
-    state = ("ids", "ts")
+    state = ("_ids", "_ts")
 
     def __init__(self) -> None:
-        self.ids = np.empty(0, np.int64)
-        self.ts = np.empty(0, np.int64)
+        self._ids, self._ts = SlidingColumn(np.int64), SlidingColumn(np.int64)
+
+    @property
+    def ids(self) -> np.ndarray:
+        """The positions, int64."""
+        return self._ids.values
+
+    @property
+    def ts(self) -> np.ndarray:
+        """The event times, int64."""
+        return self._ts.values
 
     def extend(self, ids: np.ndarray, ts: np.ndarray) -> None:
         """Append."""
-        self.ids = np.concatenate([self.ids, ids])
-        self.ts = np.concatenate([self.ts, ts])
+        self._ids.append(ids)
+        self._ts.append(ts)
 
     def expire(self, before: int) -> None:
         """Remove positions less than *before*."""
         row = int(np.searchsorted(self.ids, before))
-        self.ids, self.ts = self.ids[row:], self.ts[row:]
+        self._ids.drop(row)
+        self._ts.drop(row)
 
 
 class Horizon(Stateful):

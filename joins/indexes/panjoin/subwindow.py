@@ -15,6 +15,7 @@ from typing import ClassVar, get_args
 
 import numpy as np
 
+from joins.codes import GREATEST, LEAST
 from joins.event_time import Candidates
 from joins.indexes.index import Ranges, check_columns, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort, Records
@@ -31,6 +32,7 @@ from joins.indexes.windows.nested_loop import NestedLoop
 from joins.machine.compiling import kernel
 from joins.machine.memory import own_lines
 from joins.matches import MatchBuffer, MatchList, ProbeResult
+from joins.sliding_column import SlidingColumn
 from joins.state import Stateful, storable
 from joins.threads import side_by_side, threads_for
 from joins.work import NO_WORK, Work, new_counters
@@ -393,29 +395,34 @@ class _Times(Stateful):
         How many came in batches before the present one.
     """
 
-    state = ("id", "ts", "before_batch")
+    state = ("_id", "_ts", "_earliest", "_latest", "before_batch")
 
     def __init__(self) -> None:
-        self.id, self.ts = np.empty((2, 0), np.int64)
+        self._id, self._ts = SlidingColumn(np.int64), SlidingColumn(np.int64)
+        self._earliest, self._latest = GREATEST, LEAST
         self.before_batch = 0
 
     def __len__(self) -> int:
-        return len(self.id)
+        return len(self._id)
 
     def append(self, ids: np.ndarray, ts: np.ndarray) -> None:
-        self.id, self.ts = np.concatenate([self.id, ids]), np.concatenate([self.ts, ts])
+        self._id.append(ids)
+        self._ts.append(ts)
+        self._earliest = int(ts.min(initial=self._earliest))
+        self._latest = int(ts.max(initial=self._latest))
 
     def reached(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Return the rows of probes whose ranges of event time reach one of the tuples."""
         if not len(self):
             return np.empty(0, np.int64)
-        return np.flatnonzero((first <= self.ts.max()) & (last >= self.ts.min()))
+        return np.flatnonzero((first <= self._latest) & (last >= self._earliest))
 
     def candidates(self, rows: np.ndarray, found: ProbeResult) -> Candidates:
         place = found.match_id
         assert place is not None
         fresh = place >= self.before_batch
-        return Candidates(np.repeat(rows, found.count), self.id[place], self.ts[place], fresh)
+        ids, times = self._id.values[place], self._ts.values[place]
+        return Candidates(np.repeat(rows, found.count), ids, times, fresh)
 
 
 def _rows_of(ranges: Ranges, rows: np.ndarray) -> Ranges:
