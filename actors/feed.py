@@ -412,60 +412,68 @@ class DisorderedFeed(Stateful):
     `actors.feed.Feed`.
     """
 
-    state = ("_feed", "_delayed", "_due", "_read_to", "_ended", "_number")
+    state = ("_feed", "_delayed", "_ready", "_ended", "_taken")
 
     def __init__(self, files: tuple[StreamData, ...], disorder: Disorder | Recorded) -> None:
-        self._fields = [list(file.schema.fields) for file in files]
+        self._schemas = [file.schema for file in files]
         files = disorder.opened(files)
         self._feed = Feed(files)
         self._disorder = disorder
         self._delayed = [Batch.empty(file.schema) for file in files]
-        self._due = [np.empty(0, np.int64) for _ in files]
-        self._read_to: int | None = None
+        nothing = [np.empty(0, np.int64) for _ in files]
+        self._ready = Arrivals(tuple(map(Batch.empty, self._schemas)), tuple(nothing))
         self._ended = False
-        self._number = 0
+        self._taken = 0
 
     def take(self, rows: int) -> Arrivals | None:
         """Return the next *rows* arrivals (fewer at the very end), or None when all are taken."""
-        while not self._ended and self._ready() < rows:
-            self._read(rows)
-        due = np.concatenate(self._due)
-        stream_of = np.repeat(np.arange(len(self._due)), [len(times) for times in self._due])
-        places = [self._disorder.place(*each) for each in enumerate(self._delayed)]
-        order = np.lexsort((np.concatenate(places), stream_of, due))[:rows]
-        if not len(order):
+        while not self._ended and len(self._ready) < rows:
+            # As many as are delayed, at the least: so each is looked at a few times at the most.
+            self._read(max(rows, sum(map(len, self._delayed))))
+        if not len(self._ready):
             return None
-        parts, numbers = [], []
-        begin = 0
-        for stream, batch in enumerate(self._delayed):
-            mine = stream_of[order] == stream
-            taken = order[mine] - begin
-            begin += len(batch)
-            part = batch.project(self._fields[stream], width_bytes=batch.width_bytes)
-            parts.append(part.take(taken))
-            numbers.append(np.flatnonzero(mine) + self._number)
-            left = np.setdiff1d(np.arange(len(batch)), taken)
-            self._delayed[stream], self._due[stream] = batch.take(left), self._due[stream][left]
-        self._number += len(order)
-        return Arrivals(parts=tuple(parts), seq=tuple(numbers))
-
-    def _ready(self) -> int:
-        """Return how many tuples are due before any that has not been read."""
-        if self._read_to is None:
-            return 0
-        before = self._read_to + self._disorder.least_ns
-        return sum(int((times < before).sum()) for times in self._due)
+        stop, end = self._taken + min(rows, len(self._ready)), self._taken + len(self._ready)
+        arrivals = self._ready.between(self._taken, stop)
+        self._ready = self._ready.between(stop, end)
+        self._taken = stop
+        return arrivals
 
     def _read(self, rows: int) -> None:
+        """Read on, and number what is due before any tuple that has not been read."""
         arrivals = self._feed.take(rows)
+        before = None
         if arrivals is None:
             self._ended = True
-            return
-        for stream, part in enumerate(arrivals.parts):
-            self._delayed[stream] = Batch.concat([self._delayed[stream], part])
-            due = self._disorder.due(stream, part)
-            self._due[stream] = np.concatenate([self._due[stream], due])
-        self._read_to = max(int(part.ts[-1]) for part in arrivals.parts if len(part))
+        else:
+            both = zip(self._delayed, arrivals.parts, strict=True)
+            self._delayed = [Batch.concat(list(parts)) for parts in both]
+            read_to = max(int(part.ts[-1]) for part in arrivals.parts if len(part))
+            before = read_to + self._disorder.least_ns
+        parts, due = [], []
+        for stream, batch in enumerate(self._delayed):
+            times = self._disorder.due(stream, batch)
+            ready = np.ones(len(batch), np.bool_) if before is None else times < before
+            parts.append(batch.take(ready))
+            due.append(times[ready])
+            self._delayed[stream] = batch.take(~ready)
+        self._number(parts, due)
+
+    def _number(self, parts: Sequence[Batch], due: Sequence[np.ndarray]) -> None:
+        """Put *parts*, one per stream, behind those that are ready, in the order they are *due*."""
+        place = [self._disorder.place(*each) for each in enumerate(parts)]
+        stream_of = np.repeat(np.arange(len(parts)), list(map(len, parts)))
+        order = np.lexsort((np.concatenate(place), stream_of, np.concatenate(due)))
+        number, begin = self._taken + len(self._ready), 0
+        ready, seq = list(self._ready.parts), list(self._ready.seq)
+        for stream, part in enumerate(parts):
+            mine = np.flatnonzero(stream_of[order] == stream)
+            taken = part.take(order[mine] - begin)
+            fields = list(self._schemas[stream].fields)
+            own = taken.project(fields, width_bytes=part.width_bytes)
+            ready[stream] = Batch.concat([ready[stream], own])
+            seq[stream] = np.concatenate([seq[stream], mine + number])
+            begin += len(part)
+        self._ready = Arrivals(tuple(ready), tuple(seq))
 
 
 def open_feed(

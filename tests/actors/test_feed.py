@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import feed as feeds
-from actors.feed import Feed, StreamFile
-from joins.batch import Schema
+from actors.feed import Disorder, Feed, StreamFile, StreamTable, open_feed
+from joins.batch import Batch, Schema
 from joins.errors import DataError
 from scenarios.worlds.drawing import draw_stream
 from scenarios.worlds.world import WorldStream
@@ -96,3 +98,40 @@ def test_counting_the_tuples_of_a_stream_leaves_none_of_its_segments_open(
     monkeypatch.setattr(feeds, "_opened", opening)
     assert file.tuples == 30
     assert [segment.closed for segment in opened] == [True] * 3
+
+
+@pytest.mark.parametrize("rows", [7, 1_000, 30_000])
+def test_delayed_tuples_are_put_in_order_once(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """However few are taken at a time, and however many are under way: here some thousand."""
+    times = np.arange(10_000)
+    tables = [
+        StreamTable(
+            schema=Schema(stream=name, fields={"x": "int64"}),
+            table=pa.table({"ts": times, "x": times}),
+        )
+        for name in ("R", "S")
+    ]
+    disorder = Disorder(delay_ns=3_000)
+    due = [disorder.due(stream, batch) for stream, batch in enumerate(map(whole, tables))]
+    expected = sorted((t, s, i) for s, ts in enumerate(due) for i, t in enumerate(ts.tolist()))
+    sorted_rows = 0
+    lexsort = np.lexsort
+
+    def counting(keys: Any) -> np.ndarray:
+        nonlocal sorted_rows
+        sorted_rows += len(keys[0])
+        return lexsort(keys)
+
+    monkeypatch.setattr(np, "lexsort", counting)
+    feed, found = open_feed(tuple(tables), disorder), []
+    while (arrivals := feed.take(rows)) is not None:
+        for stream, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
+            found += [(n, stream, i) for n, i in zip(seq.tolist(), part.id.tolist(), strict=True)]
+    assert [row[1:] for row in sorted(found)] == [row[1:] for row in expected]
+    assert [row[0] for row in sorted(found)] == list(range(20_000))
+    assert sorted_rows <= 20_000
+
+
+def whole(table: StreamTable) -> Batch:
+    (batch,) = table.batches()
+    return batch
