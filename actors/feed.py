@@ -291,8 +291,12 @@ class _Reader:
         while missing > 0 and (block := next(self._blocks, None)) is not None:
             self._read.append(block)
             missing -= len(block)
-        times = [block.ts for block in self._read]
-        return (times[0] if len(times) == 1 else np.concatenate(times))[:rows]
+        times = []
+        for block in self._read:  # of those of a block no copy is made, nor of more than are wanted
+            if len(block) and rows > 0:
+                times.append(block.ts[:rows])
+                rows -= len(block)
+        return times[0] if len(times) == 1 else np.concatenate([self._read[0].ts[:0], *times])
 
     def take(self, rows: int) -> Batch:
         """Take the next *rows* tuples, of those whose times have been looked at.

@@ -23,7 +23,7 @@ from actors.protocol import FEEDBACK, Actor, Context, Message, Payload
 from actors.results import Found, send_answers
 from actors.source import Fed, Probes, as_probes
 from actors.window_join import expire
-from joins.batch import Batch, Schema
+from joins.batch import Schema
 from joins.codes import GREATEST
 from joins.indexes.index import Index, codes_of, ranges_of
 from joins.indexes.structures import make_window_index
@@ -31,6 +31,7 @@ from joins.matches import Matches, ProbeResult, listed_ids
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, WindowBounds
+from joins.sliding_column import SlidingBatch, SlidingColumn, values_at
 from joins.state import Stateful
 from joins.work import Step, Work, structure_name
 
@@ -122,30 +123,42 @@ class Segment(Stateful):
         Structure of the index (`make_window_index`).
     """
 
-    state = ("tuples", "_index")
+    state = ("_batch", "_windows", "_index")
 
     def __init__(
         self, schema: Schema, conditions: tuple[Condition, ...], index: str | type[Index]
     ) -> None:
-        nothing = np.empty(0, np.int64)
-        self.tuples = Probes(Batch.empty(schema), nothing, nothing, nothing)
+        self._batch = SlidingBatch(schema)
+        self._windows = [SlidingColumn(np.int64) for _ in range(3)]  # start, stop, birth
         self._conditions = conditions
         self._name = structure_name(index)
         self._index: Index = make_window_index(index, conditions)
 
     def __len__(self) -> int:
-        return len(self.tuples)
+        return len(self._batch)
+
+    @property
+    def tuples(self) -> Probes:
+        """The tuples, as views."""
+        return Probes(self._batch.tuples, *(column.values for column in self._windows))
 
     def store(self, part: Probes, context: Context) -> None:
         """Add *part*, whose positions follow those that are here."""
-        self.tuples = Probes.concat([self.tuples, part])
+        self._batch.append(part.batch)
+        for column, values in zip(
+            self._windows, (part.start, part.stop, part.born_ns), strict=True
+        ):
+            column.append(values)
         work = self._index.insert(codes_of(self._conditions, part.batch), part.batch.id)
         context.charge(work, Step(f"{self._name}.insert", len(part), len(self._index)))
         context.charge(Work(bytes_copied=part.nbytes))
 
     def drop(self, before: int, context: Context) -> None:
         """Drop positions less than *before*."""
-        self.tuples = self.tuples.slice(self._place(before), len(self))
+        gone = self._place(before)
+        self._batch.drop(gone)
+        for column in self._windows:
+            column.drop(gone)
         expire(context, self._name, self._index, before)
 
     def between(self, first: int, stop: int) -> Probes:
@@ -181,21 +194,17 @@ class Segment(Stateful):
         rows, seen = self._probe(
             arriving, np.maximum(arriving.start, begin), np.minimum(arriving.stop, end), pairs=pairs
         )
-        ends = np.append(ids, end)
         seen_rows, seeing = self._probe(
             arriving,
-            ends[np.searchsorted(here.stop, arriving.batch.id, "right")],
-            ends[np.searchsorted(here.start, arriving.batch.id, "right")],
+            values_at(ids, np.searchsorted(here.stop, arriving.batch.id, "right"), end),
+            values_at(ids, np.searchsorted(here.start, arriving.batch.id, "right"), end),
             pairs=True,
         )
-        positions = listed_ids(seeing)
-        # A row for each position that may see any: no more than a window has.
-        least = int(positions.min(initial=end))
-        most = int(positions.max(initial=least - 1))
+        positions, row = np.unique(listed_ids(seeing), return_inverse=True)
         inverted = Matches.of_pairs(
             streams[1],
-            np.arange(least, most + 1),
-            positions - least,
+            positions,
+            row,
             arriving.batch.id[seen_rows],
             seeing.count,
             enumerate=pairs,

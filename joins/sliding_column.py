@@ -1,4 +1,4 @@
-"""A column whose values come at its end and go at its front, as those of a window do."""
+"""Columns whose values come at their end and go at their front, as those of a window do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from joins.batch import Batch, Schema
 from joins.state import State, Stateful
 
 
@@ -59,3 +60,58 @@ class SlidingColumn(Stateful):
     def _take(self, values: np.ndarray) -> None:
         self.values = self._room = values
         self._end = len(values)
+
+
+def values_at(values: np.ndarray, rows: np.ndarray, behind: int) -> np.ndarray:
+    """Return the *values* at some *rows*; at the row behind the last one *behind*.
+
+    They may be many more than the rows: to append one to them would copy them all.
+    """
+    found = np.full(len(rows), behind, values.dtype)
+    inside = rows < len(values)
+    found[inside] = values[rows[inside]]
+    return found
+
+
+class SlidingBatch(Stateful):
+    """Tuples of one stream, a `SlidingColumn` each column of theirs.
+
+    Parameters
+    ----------
+    schema
+        Of the stream.
+    """
+
+    state: ClassVar[tuple[str, ...]] = ("_id", "_ts", "_key", "_fields", "_width_bytes")
+
+    def __init__(self, schema: Schema) -> None:
+        self._id, self._ts, self._key = (SlidingColumn(np.int64) for _ in range(3))
+        self._fields = {name: SlidingColumn(dtype) for name, dtype in schema.fields.items()}
+        self._width_bytes = schema.width_bytes
+
+    def __len__(self) -> int:
+        return len(self._id)
+
+    @property
+    def tuples(self) -> Batch:
+        """Those that are there now: views, whose values never change."""
+        return Batch(
+            id=self._id.values,
+            ts=self._ts.values,
+            key=self._key.values,
+            fields={name: column.values for name, column in self._fields.items()},
+            width_bytes=self._width_bytes,
+        )
+
+    def append(self, batch: Batch) -> None:
+        """Put the tuples of *batch* behind those that are there."""
+        self._id.append(batch.id)
+        self._ts.append(batch.ts)
+        self._key.append(batch.key)
+        for name, column in self._fields.items():
+            column.append(batch.fields[name])
+
+    def drop(self, count: int) -> None:
+        """Drop the first *count* tuples."""
+        for column in (self._id, self._ts, self._key, *self._fields.values()):
+            column.drop(count)

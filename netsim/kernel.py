@@ -466,7 +466,9 @@ class Kernel:
         """Put *letter* before those whose first bit comes later, and put off their arrival."""
         coming = site.coming
         order = (letter.first_bit_ns, letter.priority)
-        place = sum((one.first_bit_ns, one.priority) < order for one in coming)
+        place = len(coming)
+        while place and (coming[place - 1].first_bit_ns, coming[place - 1].priority) >= order:
+            place -= 1
         free_ns = coming[place - 1].arrived_ns if place else site.received_ns
         coming.insert(place, letter)
         for one in islice(coming, place, None):

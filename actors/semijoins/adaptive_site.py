@@ -19,6 +19,7 @@ from actors.semijoins.one_way import OneWayStep, Shipment, SiteContext
 from actors.semijoins.site import PlanHalves, Site
 from actors.semijoins.site_source import NewTuples
 from joins.batch import Batch, Schema
+from joins.sliding_column import SlidingBatch
 from joins.state import State, Stateful, revive
 
 LEAD = 2
@@ -151,25 +152,28 @@ class SiteView(Stateful):
 
     Attributes
     ----------
-    tuples
-        In the window.
     epoch
         Number of the epoch that the next interval belongs to.
     intervals
         Of that epoch that have ended.
     """
 
-    state = ("tuples", "epoch", "intervals", "_new", "_from_ns")
+    state = ("_stored", "epoch", "intervals", "_new", "_from_ns")
 
     def __init__(self, stream: int, schema: Schema) -> None:
         self._stream = stream
-        self.tuples = Batch.empty(schema)
+        self._stored = SlidingBatch(schema)
         self.epoch = self.intervals = self._new = self._from_ns = 0
+
+    @property
+    def tuples(self) -> Batch:
+        """Those in the window, as views."""
+        return self._stored.tuples
 
     def insert(self, batch: Batch, keep_from: int) -> None:
         """Add new tuples, and remove positions below *keep_from*."""
-        tuples = Batch.concat([self.tuples, batch])
-        self.tuples = tuples.slice(int(np.searchsorted(tuples.id, keep_from)), len(tuples))
+        self._stored.append(batch)
+        self._stored.drop(int(np.searchsorted(self.tuples.id, keep_from)))
         self._new += len(batch)
 
     def end_epoch(self, tick: int) -> Observed:

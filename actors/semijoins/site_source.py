@@ -116,7 +116,8 @@ class SiteSource(TakesArrivals):
         return NewTuples(tick, unsent.slice(0, rows))
 
     def _read(self) -> None:
-        arrivals = self._feed.take(_READ_ROWS)
+        # As many as wait, at the least: so all that wait are copied a few times at the most.
+        arrivals = self._feed.take(max(_READ_ROWS, len(self._unsent)))
         if arrivals is None:
             self._ended = True
         else:

@@ -58,21 +58,32 @@ class BloomFilter:
         size = -(-values * bits_per_value // 8) * 8
         bloom = cls(np.zeros(size, np.bool_), hashes_for(bits_per_value), values)
         if values:
-            bloom.bits[bloom._places(columns)] = True
+            mixed = _mixed(columns)
+            for turn in range(bloom.hashes):
+                bloom.bits[bloom._places(mixed, turn)] = True
         return bloom
 
     def may_contain(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """Return for each value whether it may be in the set; False is certain."""
+        passing = np.zeros(len(columns[0]), np.bool_)
         if not self.values:
-            return np.zeros(len(columns[0]), np.bool_)
-        passing: np.ndarray = self.bits[self._places(columns)].all(axis=0)
+            return passing
+        mixed = _mixed(columns)
+        left = np.arange(len(mixed))
+        for turn in range(self.hashes):  # half of the bits are set: few values go far
+            left = left[self.bits[self._places(mixed[left], turn)]]
+        passing[left] = True
         return passing
 
-    def _places(self, columns: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the bit of every hash (rows) of every value (columns)."""
-        mixed = mix_rows([encode(column) for column in columns])
-        turns = np.arange(self.hashes, dtype=np.uint64)[:, np.newaxis]
-        return (mix(mixed + mix(turns)) % np.uint64(len(self.bits))).astype(np.int64)
+    def _places(self, mixed: np.ndarray, turn: int) -> np.ndarray:
+        """Return the bit of every value's hash number *turn*."""
+        salted = mix(mixed + mix(np.array([turn])))
+        return (salted % np.uint64(len(self.bits))).astype(np.int64)
+
+
+def _mixed(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Return values mixed into uint64, from which all of their hashes follow."""
+    return mix_rows([encode(column) for column in columns])
 
 
 def hashes_for(bits_per_value: int) -> int:

@@ -10,7 +10,7 @@ from joins.batch import Batch
 from joins.queries.windows import Window
 from joins.semijoins.combinations import Combinations
 from joins.semijoins.operand import Operand
-from joins.sliding_column import SlidingColumn
+from joins.sliding_column import SlidingColumn, values_at
 from joins.state import Stateful, storable
 
 
@@ -43,8 +43,8 @@ def seen(
     if window.kind == "count":
         return window.seen(ts, 0, at, ids[0] + stop)
     start, stop = window.seen(ts, 0, at, stop)
-    edges = np.append(ids, ids[-1] + 1)
-    return edges[start], edges[stop]
+    behind = int(ids[-1]) + 1
+    return values_at(ids, start, behind), values_at(ids, stop, behind)
 
 
 @storable
@@ -93,8 +93,8 @@ class OperandWindow:
         """
         stop = np.searchsorted(stored.key, rows.seq)
         start = np.minimum(np.searchsorted(stored.ts, self.bound(rows.newest.ts)), stop)
-        edges = np.append(stored.id, stored.id[-1] + 1 if len(stored) else 0)
-        return edges[start], edges[stop]
+        behind = int(stored.id[-1]) + 1 if len(stored) else 0
+        return values_at(stored.id, start, behind), values_at(stored.id, stop, behind)
 
     def admits(self, rows: Combinations) -> np.ndarray:
         """Return which combinations are made of what their newest tuple sees, bool."""

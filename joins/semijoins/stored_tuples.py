@@ -15,6 +15,7 @@ from joins.semijoins.combinations import Combinations
 from joins.semijoins.distinct_values import DistinctValues, ValueChanges
 from joins.semijoins.one_way_join import JoinAttributes
 from joins.semijoins.operand_windows import OperandWindow, Timeline, seen
+from joins.sliding_column import SlidingBatch, values_at
 from joins.state import Stateful
 from joins.work import NO_WORK, Work
 
@@ -78,34 +79,42 @@ class StoredTuples(Stateful):
         What is compared.
     """
 
-    state = ("tuples", "_index")
+    state = ("_stored", "_index")
 
     def __init__(self, *, stream: int, schema: Schema, attributes: JoinAttributes) -> None:
         self._stream = stream
         self._attributes = attributes
         self._index = AttributeIndex(attributes)
-        self.tuples = Batch.empty(schema)
+        self._stored = SlidingBatch(schema)
 
     def __len__(self) -> int:
-        return len(self.tuples)
+        return len(self._stored)
+
+    @property
+    def tuples(self) -> Batch:
+        """The tuples, in the order of their positions: views."""
+        return self._stored.tuples
 
     def insert(self, batch: Batch) -> Work:
         """Insert tuples; some may be older than those stored (a semijoin fetches as it matches)."""
         if not len(batch):
             return NO_WORK
-        before = self.tuples
-        self.tuples = Batch.concat([before, batch])
-        if not len(before) or batch.id[0] > before.id[-1]:
+        before = self.tuples.id
+        in_order = not len(before) or batch.id[0] > before[-1]
+        self._stored.append(batch)
+        if in_order:
             return self._index.insert(self._attributes.of_stored(batch), batch.id)
-        self.tuples = self.tuples.take(np.argsort(self.tuples.id, kind="stable"))
-        return self._index.replace(self._attributes.of_stored(self.tuples), self.tuples.id)
+        tuples = self.tuples.take(np.argsort(self.tuples.id, kind="stable"))
+        self._stored.drop(len(tuples))
+        self._stored.append(tuples)
+        return self._index.replace(self._attributes.of_stored(tuples), tuples.id)
 
     def expire(self, before: int) -> tuple[int, Work]:
         """Remove positions less than *before*, and return how many there were."""
         gone = int(np.searchsorted(self.tuples.id, before))
         if not gone:
             return 0, NO_WORK
-        self.tuples = self.tuples.slice(gone, len(self.tuples))
+        self._stored.drop(gone)
         return gone, self._index.expire(before)
 
     def expire_first(self, count: int) -> Work:
@@ -197,7 +206,7 @@ class CopiedValues(Stateful):
         entry = self.entries.entry
         row = np.repeat(np.arange(len(rows)), result.count)
         place = np.searchsorted(entry, result.match_id)
-        there = np.append(entry, -1)[place] == result.match_id
+        there = values_at(entry, place, -1) == result.match_id
         return row[there], place[there], result.work
 
 

@@ -79,7 +79,7 @@ class ChainIndex(Stateful):
         return NO_WORK
 
     def __len__(self) -> int:
-        return sum(map(len, self._archived)) + len(self._active)
+        return self._length * len(self._archived) + len(self._active)
 
     def _archive(self, newest: int) -> None:
         """Link the full sub-index, whose last position is *newest*, and begin the next one."""
