@@ -6,6 +6,7 @@ order of their event times, whatever their timing.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
@@ -199,8 +200,8 @@ class ScaleGate(Actor):
     state: ClassVar[tuple[str, ...]] = ("_waiting", "_watermarks", "_ended")
 
     def __init__(self, *, schemas: tuple[Schema, ...], sources: tuple[str, ...]) -> None:
-        nothing = np.empty(0, np.int64)
-        self._waiting = [Rows(Batch.empty(schema), nothing, nothing) for schema in schemas]
+        self._schemas = schemas
+        self._waiting: list[deque[Rows]] = [deque() for _ in schemas]
         self._sources = sources
         self._watermarks = [NO_WATERMARK] * len(sources)
         # A watermark at the end of int64 may come before the end: tuples may be as old.
@@ -213,16 +214,25 @@ class ScaleGate(Actor):
         self._add(stream, share.data, context)
         self._watermarks[stream], self._ended[stream] = share.watermark, share.last
         past, ended = min(self._watermarks), all(self._ended)
-        ready = []
-        for place, rows in enumerate(self._waiting):
-            count = len(rows) if ended else int(np.searchsorted(rows.batch.ts, past))
-            ready.append(rows.slice(0, count))
-            self._waiting[place] = rows.slice(count, len(rows))
+        ready = [self._take(place, None if ended else past) for place in range(len(self._waiting))]
         self._send(ready, past, context)
 
     def _add(self, stream: int, data: Rows, context: Context) -> None:
         """Add tuples of *stream* to those that wait, in the order of their event times."""
-        self._waiting[stream] = Rows.concat([self._waiting[stream], data])
+        self._waiting[stream].append(data)
+
+    def _take(self, stream: int, past: int | None) -> Rows:
+        """Take the tuples of *stream* that wait and are older than *past*; None: all."""
+        nothing, waiting = np.empty(0, np.int64), self._waiting[stream]
+        ready = [Rows(Batch.empty(self._schemas[stream]), nothing, nothing)]
+        while waiting:
+            rows = waiting.popleft()
+            count = len(rows) if past is None else int(np.searchsorted(rows.batch.ts, past))
+            ready.append(rows.slice(0, count))
+            if count < len(rows):
+                waiting.appendleft(rows.slice(count, len(rows)))
+                break
+        return Rows.concat(ready)
 
     def _send(self, ready: list[Rows], past: int, context: Context) -> None:
         """Send what is *ready*, per stream; no tuple that is yet to come is older than *past*."""

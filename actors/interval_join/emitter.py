@@ -6,6 +6,7 @@ takes the place of all emitters: the streams come in as one, in order.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -254,14 +255,15 @@ class Sequencer(ScaleGate):
         batch_rows: int,
     ) -> None:
         super().__init__(schemas=schemas, sources=sources)
-        self._query, self._schemas = query, schemas
+        self._query = query
         self._replicas = tuple(range(replicas))
         self._batch_rows = batch_rows
 
     def _add(self, stream: int, data: Rows, context: Context) -> None:
         data = drop_late(stream, data, min(self._watermarks), data.span, context)
-        rows = Rows.concat([self._waiting[stream], keyed(self._query, self._schemas, stream, data)])
-        self._waiting[stream] = rows.take(np.argsort(rows.batch.ts, kind="stable"))
+        fresh = keyed(self._query, self._schemas, stream, data)
+        rows = Rows.concat([*self._waiting[stream], fresh])
+        self._waiting[stream] = deque([rows.take(np.argsort(rows.batch.ts, kind="stable"))])
         context.charge(Work(comparisons=len(data) * len(rows).bit_length(), moves=len(rows)))
 
     def _send(self, ready: list[Rows], past: int, context: Context) -> None:
