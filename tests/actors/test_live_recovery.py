@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from actors.hosting import saved_run
 from actors.hosting.live.live_run import LiveSystem
-from actors.hosting.live.post import Measured
+from actors.hosting.live.post import Measured, moment_ns
 from actors.hosting.live.recovery import EpochEntry, RecoveringRun, SnapshotPart, serve
 from actors.hosting.mesh import MemberLostError, Mesh
 from actors.hosting.processes import RayUnavailableError
@@ -200,7 +200,7 @@ def test_a_snapshot_that_another_process_begins_early_goes_on_to_the_end() -> No
                 while not mine.waiting:
                     time.sleep(0.001)
             server.start()
-            driver.send(0, [time.time_ns(), part])
+            driver.send(0, [moment_ns(), part])
             news: list[Any] = []
             while not any(isinstance(one, Measured) for one in news):
                 received = driver.receive(10)

@@ -11,7 +11,6 @@ Answers (`FEEDBACK`) need no room, as in virtual time.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
@@ -30,6 +29,7 @@ from actors.hosting.live.post import (
     Parcel,
     Post,
     Recorder,
+    moment_ns,
 )
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes
@@ -145,7 +145,7 @@ class LiveShard:
 
     def run(self) -> Measured:
         """Serve until every actor here has ended."""
-        began_ns = time.process_time_ns()
+        began_ns = self._clock.processor_ns()
         while not self._endings.all_ended:
             self._receive_frame()
             self._fire_timers()
@@ -160,7 +160,7 @@ class LiveShard:
             measured.ended_ns = self._clock.now()
         measured.sent = {channel: outlet.sent for channel, outlet in self._outlets.items()}
         measured.peak_bytes = peak_bytes()
-        measured.processor_ns = {self._mesh.member: time.process_time_ns() - began_ns}
+        measured.processor_ns = {self._mesh.member: self._clock.processor_ns() - began_ns}
         measured.served = {name: seat.served for name, seat in self._seats.items()}
         measured.state_bytes = {
             name: array_bytes(seat.cell.actor) for name, seat in self._seats.items()
@@ -219,9 +219,9 @@ class LiveShard:
                 self._has_room(channel)
             else:
                 self._post.to(home).room.append(channel)
-        worked_ns = time.thread_time_ns()
+        worked_ns = self._clock.worked_ns()
         reply = seat.cell.deliver(parcel.sender, parcel.port, parcel.payload, started_ns)
-        worked_ns = time.thread_time_ns() - worked_ns
+        worked_ns = self._clock.worked_ns() - worked_ns
         done_ns = self._measured.ended_ns = self._clock.now()
         if reply.emitted:
             self._collect(reply.emitted)
@@ -360,7 +360,7 @@ class LiveRun:
         *on_progress* is called now and then with how far all of them are. Raise :exc:`ActorError`
         when an actor raised, and what *processes* raise when one of them is gone.
         """
-        began_ns = time.time_ns()
+        began_ns = moment_ns()
         for process in range(self._processes.count):
             self._processes.send(process, began_ns)
         tally = Tally(self._processes.count, on_progress)

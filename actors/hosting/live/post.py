@@ -37,13 +37,18 @@ Entry = list[Any] | np.ndarray
 as `netsim.trace` has them."""
 
 
+def moment_ns() -> int:
+    """Return the present, for other processes to count from."""
+    return time.time_ns()
+
+
 class Clock:
     """Nanoseconds since the run began, never going back.
 
     Parameters
     ----------
     began_ns
-        When that was, from `time.time_ns`.
+        When that was, from `moment_ns`.
     """
 
     def __init__(self, began_ns: int) -> None:
@@ -59,6 +64,16 @@ class Clock:
     def now(self) -> int:
         """Return the nanoseconds since the run began."""
         return time.monotonic_ns() - self._zero_ns
+
+    @staticmethod
+    def processor_ns() -> int:
+        """Return the processor time that all threads of this process have used."""
+        return time.process_time_ns()
+
+    @staticmethod
+    def worked_ns() -> int:
+        """Return the processor time that this thread has used."""
+        return time.thread_time_ns()
 
 
 class Recorder(ABC):

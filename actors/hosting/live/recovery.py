@@ -21,7 +21,6 @@ driver's memory: a live run does not outlive its driver.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +30,7 @@ import numpy as np
 
 from actors.hosting.live.endings import Seat
 from actors.hosting.live.live_run import LiveShard, LiveSystem, Tally, from_driver
-from actors.hosting.live.post import Bundle, Clock, Entry, Measured, Recorder
+from actors.hosting.live.post import Bundle, Clock, Entry, Measured, Recorder, moment_ns
 from actors.hosting.mesh import Mesh
 from actors.hosting.processes import Processes, RayUnavailableError
 from actors.hosting.saved_run import pause_after
@@ -271,7 +270,7 @@ class RecoveringRun:
         processes.serve(serve, self._system)
         for _ in range(processes.count):
             processes.receive()
-        self._began_ns = self._began_ns or time.time_ns()
+        self._began_ns = self._began_ns or moment_ns()
         for process in range(processes.count):
             processes.send(process, [self._began_ns, self._last.get(process)])
         clock = Clock(self._began_ns)
