@@ -13,8 +13,8 @@ from joins.state import State, Stateful
 class SlidingColumn(Stateful):
     """Values in the order in which they came.
 
-    To append a few to many takes no copy of the many: an array has room for as many again as there
-    are, so that a value is moved once on average, however long the window is.
+    To append a few to many takes no copy of the many: an array has room for a quarter more than
+    there are, so that a value is moved four times on average, however long the window is.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class SlidingColumn(Stateful):
         """Put *values* behind those that are there."""
         end, more = self._end, len(values)
         if end + more > len(self._room):
-            room = np.empty(2 * len(self) + more, self.values.dtype)
+            room = np.empty(len(self) + len(self) // 4 + more, self.values.dtype)
             room[: len(self)] = self.values
             self._room, end = room, len(self)
         self._end = end + more
