@@ -291,8 +291,8 @@ class _Reader:
         while missing > 0 and (block := next(self._blocks, None)) is not None:
             self._read.append(block)
             missing -= len(block)
-        times = []
-        for block in self._read:  # of those of a block no copy is made, nor of more than are wanted
+        times = []  # a view where they are of one block; else no more are copied than are wanted
+        for block in self._read:
             if len(block) and rows > 0:
                 times.append(block.ts[:rows])
                 rows -= len(block)

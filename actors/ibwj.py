@@ -63,9 +63,9 @@ class Residual(Stateful):
         stored = self._sides.stored_stream[found.stream]
         holds = np.ones(len(row), bool)
         conditions = self._sides.probing[found.stream]
-        for one, kept in zip(conditions, self._columns[stored], strict=True):
+        for one, column in zip(conditions, self._columns[stored], strict=True):
             probe = probing.fields[one.probe_field][row]
-            holds &= one.holds(probe, kept.values[match_id - self._first[stored]])
+            holds &= one.holds(probe, column.values[match_id - self._first[stored]])
         pairs = row[holds], match_id[holds]
         checked = Matches.of_pairs(found.stream, found.probe_id, *pairs, enumerate=True)
         compared = len(row) * len(conditions)

@@ -13,8 +13,9 @@ from joins.state import State, Stateful
 class SlidingColumn(Stateful):
     """Values in the order in which they came.
 
-    To append a few to many takes no copy of the many: an array has room for a quarter more than
-    there are, so that a value is moved four times on average, however long the window is.
+    To append a few to many copies the few: an array has room for a quarter more values than there
+    were when it was made. So a value is moved four times on average at the most, however long the
+    window is.
 
     Parameters
     ----------
@@ -24,7 +25,8 @@ class SlidingColumn(Stateful):
     Attributes
     ----------
     values
-        Those that are there now: a view, which holds until the next change.
+        Those that are there now, one dimension of *dtype*: a view. A later change makes another
+        one, and leaves what this one shows.
     """
 
     state: ClassVar[tuple[str, ...]] = ("values",)
@@ -63,9 +65,9 @@ class SlidingColumn(Stateful):
 
 
 def values_at(values: np.ndarray, rows: np.ndarray, behind: int) -> np.ndarray:
-    """Return the *values* at some *rows*; at the row behind the last one *behind*.
+    """Return the *values* at some *rows* (int64); at the row behind the last one *behind*.
 
-    They may be many more than the rows: to append one to them would copy them all.
+    The values may be many more than the rows: to append *behind* to them would copy them all.
     """
     found = np.full(len(rows), behind, values.dtype)
     inside = rows < len(values)
@@ -94,7 +96,7 @@ class SlidingBatch(Stateful):
 
     @property
     def tuples(self) -> Batch:
-        """Those that are there now: views, whose values never change."""
+        """Those that are there now: views, as of a `SlidingColumn`."""
         return Batch(
             id=self._id.values,
             ts=self._ts.values,

@@ -122,11 +122,10 @@ class Plan:
         if self.choice is not None:
             noted = (str(self.choice), *noted)
         config = self.config
-        default = RunConfig.model_fields["processes"].default
-        unused = config.backend == "inline" and config.network.sites != "processes"
-        if unused and config.processes != default:
-            wanted = f"processes = {config.processes} is for backend = 'ray'"
-            noted = (*noted, f"{wanted}: inline, all actors live in this process")
+        matters = config.backend == "ray" or config.network.sites == "processes"
+        if config.processes != RunConfig.model_fields["processes"].default and not matters:
+            only = f"processes = {config.processes} is for backend = 'ray'"
+            noted = (*noted, f"{only}: inline, all actors live in this process")
         return noted
 
     @property

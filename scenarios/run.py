@@ -398,14 +398,14 @@ class FinishedRun(Simulated):
     approximated: Approximated | None = None
 
     @property
-    def unpriced(self) -> str | None:
-        """What virtual time says of steps without a price of their own, if there were any."""
+    def price_note(self) -> str | None:
+        """A remark on steps without a price of their own, if there were any."""
         names = self.outcome.unpriced
         if not names:
             return None
         return (
             f"the profile has no price for {', '.join(names)}, which cost what their counted "
-            "units of work do: no clock was held against that"
+            "units of work do: no clock has tested that"
         )
 
 

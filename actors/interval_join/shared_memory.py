@@ -163,7 +163,7 @@ class SharedMemory(Actor):
     def _threads_of(self, data: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return per tuple the thread that takes it, and how many others its team has."""
         keys, of_key, counts = np.unique(data.batch.key, return_inverse=True, return_counts=True)
-        if self._schedule_messages:
+        if self._schedule_messages:  # else nothing empties them
             add_counts(self._counts, keys, counts)
         thread = partition(keys, self._threads)[of_key]
         others = np.zeros(len(data), np.int64)

@@ -54,6 +54,7 @@ def write_report(finished: FinishedRun, path: Path, replay: str) -> None:
     finished.clock.lap("report")
     run, plan = summary(finished), finished.plan
     remarks = [*plan.notes, *plan.warnings, *plan.assumptions]
+    remarks += filter(None, [finished.price_note])
     fill_page(
         path,
         "report.html",
@@ -62,7 +63,7 @@ def write_report(finished: FinishedRun, path: Path, replay: str) -> None:
         verdict=describe_verdict(finished.verdict),
         checks=checks_table(finished.verdict),
         offenders=offenders_table(finished) if finished.verdict.offenders else None,
-        remarks=[*remarks, finished.unpriced] if finished.unpriced else remarks,
+        remarks=remarks,
         figures=figures,
         near_saturation=NEAR_SATURATION,
         messages_max=MESSAGES_MAX,

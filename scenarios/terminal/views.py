@@ -138,8 +138,8 @@ def show_run(out: Console, finished: FinishedRun, replay: str) -> None:
     print_table(out, checks_table(verdict))
     if verdict.offenders:
         print_table(out, offenders_table(finished))
-    if finished.unpriced:
-        print_wrapped(out, f"note: {finished.unpriced}")
+    if finished.price_note:
+        print_wrapped(out, f"note: {finished.price_note}")
     kind = "exact" if verdict.exact else "not exact"
     if not verdict.tested:
         kind = "no pair was expected and none came out"

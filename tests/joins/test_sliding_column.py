@@ -28,17 +28,17 @@ def test_it_has_what_came_and_has_not_gone(steps: list[tuple[int, int, bool]]) -
         np.testing.assert_array_equal(column.values, expected)
 
 
-@pytest.mark.parametrize("kept", [0, 10, 10_000])
-def test_values_are_moved_four_times_on_average_and_memory_is_bounded(kept: int) -> None:
+@pytest.mark.parametrize("window", [0, 10, 10_000])
+def test_values_are_moved_four_times_on_average_and_memory_is_bounded(window: int) -> None:
     column, moved, most = SlidingColumn(np.int64), 0, 0
     for first in range(0, 50_000, 10):
         before = column.values
         column.append(np.arange(first, first + 10))
         moved += 0 if np.shares_memory(before, column.values) else len(before)
-        column.drop(max(0, len(column) - kept))
+        column.drop(max(0, len(column) - window))
         most = max(most, column.nbytes)
-    assert moved <= 4 * (50_000 + kept) + 4 * 50_000 // 10
-    assert most <= 8 * (1.25 * (kept + 10) + 10)
+    assert moved <= 4 * (50_000 + window) + 4 * 50_000 // 10
+    assert most <= 8 * (1.25 * (window + 10) + 10)
 
 
 def test_what_a_snapshot_has_does_not_change_afterwards() -> None:

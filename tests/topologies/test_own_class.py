@@ -118,18 +118,18 @@ def test_that_it_has_no_price_of_its_own_is_said(
     streams: dict[str, dict[str, np.ndarray]], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     run = js.run(QUERY, streams, topology="split_join", index=Mine)
-    unpriced = run.finished.unpriced
-    assert unpriced is not None
-    assert "no price for Mine.insert, Mine.probe" in unpriced
+    note = run.finished.price_note
+    assert note is not None
+    assert "no price for Mine.insert, Mine.probe" in note
     run.report(tmp_path / "run.html")
-    assert escape(unpriced) in (tmp_path / "run.html").read_text()
+    assert escape(note) in (tmp_path / "run.html").read_text()
     show_run(Console(width=2_000), run.finished, "")
-    assert f"note: {unpriced}" in capsys.readouterr().out
-    assert js.run(QUERY, streams, topology="split_join").finished.unpriced is None
+    assert f"note: {note}" in capsys.readouterr().out
+    assert js.run(QUERY, streams, topology="split_join").finished.price_note is None
     (tmp_path / "units.toml").write_text("\n".join(f"{cost} = 7" for cost in COSTS))
     profile = str(tmp_path / "units.toml")
     units = js.run(QUERY, streams, topology="split_join", index=Mine, profile=profile)
-    assert units.finished.unpriced is None  # it prices no structure at all
+    assert units.finished.price_note is None  # it prices no structure at all
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_memory_is_bounded_by_the_window(semantics: str, silent: int | None) -> 
 
 
 def test_few_messages_move_a_long_window() -> None:
-    """A message of few tuples takes little memory, but for now and then room for the next ones."""
+    """Most messages go where there is room, and copy no event time of earlier ones."""
     tracker = WindowBounds([Window(kind="time", length=10_000, slide=1)])
     moves = 0
     tracemalloc.start()
