@@ -154,12 +154,14 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
 
     def __repr__(self) -> str:
         """Return who sends to whom, a line per operator and port."""
-        lines = [str(self)]
+        lines = [super().__str__()]
         for role, operator in self.summary().items():
             lines.append(f"{role}  {abbreviated(operator.actors)}")
             lines += ["    results stay here"] * operator.has_results
             lines += [f"    {port} -> {abbreviated(to)}" for port, to in operator.sends.items()]
         return "\n".join(lines)
+
+    __str__ = __repr__  # networkx prints numbers of nodes and edges alone
 
     def without_partitions(self) -> ActorGraph:
         """Return a copy in which an actor's partition of the results is a part of the actor."""

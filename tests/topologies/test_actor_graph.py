@@ -32,6 +32,7 @@ def test_a_graph_prints_its_operators_their_receivers_and_where_results_are() ->
     graph.connect("s", "out", *workers)
     graph.add_sink(*workers[3:])
     lines = repr(graph).splitlines()
+    assert str(graph) == repr(graph)
     assert lines[1:] == [
         "source  s",
         "    out -> worker.0 .. worker.4 (5)",
