@@ -175,13 +175,7 @@ class Plan:
         return {}
 
     def _build(self, *, pairs: bool) -> ActorGraph:
-        graph = self.topology.build(self.job(pairs=pairs), self.parameters)
-        if self.config.network.sites == "processes":
-            homes = graph.homes(self.config.processes)
-            nx.set_node_attributes(
-                graph, {name: f"process.{home}" for name, home in homes.items()}, "site"
-            )
-        return graph
+        return _at_sites(self.topology.build(self.job(pairs=pairs), self.parameters), self.config)
 
 
 def make_plan(
@@ -225,11 +219,11 @@ def make_plan(
         )
     # Before the data, because preparing them can take minutes.
     job = replace(topology.sketch(query), feeding=_feeding(config), sink=config.sink)
-    sketch = topology.build(job, parameters)
+    sketch = _at_sites(topology.build(job, parameters), config)
     read_profile(config.profile, topology.name)
     network = build_network(config.network, sketch.placement.values())
     check_links(network, sketch)
-    _check_faults(config, sketch)
+    check_names(config.faults, list(sketch), list(sketch.placement.values()))
     streams = prepare(config, query)
     files = tuple(_data(stream, config.rows) for stream in streams)
     plan = Plan(
@@ -350,13 +344,13 @@ def read_profile(name: str | Path, topology: str = "") -> CostProfile:
         raise ConfigError(f"profile: {error}") from None
 
 
-def _check_faults(config: RunConfig, sketch: ActorGraph) -> None:
-    """Raise :exc:`NetworkError` where a fault is of an actor or a site that is not there."""
+def _at_sites(graph: ActorGraph, config: RunConfig) -> ActorGraph:
+    """Return *graph* with its actors at the sites of *config*: where it has them, or processes."""
     if config.network.sites == "processes":
-        sites = [f"process.{home}" for home in sketch.homes(config.processes).values()]
-    else:
-        sites = list(sketch.placement.values())
-    check_names(config.faults, list(sketch), sites)
+        homes = graph.homes(config.processes)
+        sites = {name: f"process.{home}" for name, home in homes.items()}
+        nx.set_node_attributes(graph, sites, "site")
+    return graph
 
 
 def make_parameters(topology: Topology[Any], values: dict[str, Any]) -> Any:

@@ -10,11 +10,13 @@ import pytest
 from actors.feed import Disorder
 from actors.source import Feeding
 from joins.queries.parser import parse_query
+from netsim.network import NetworkError, link_between
 from scenarios.formatting import by_reason
-from scenarios.plan import make_plan, name_others
+from scenarios.plan import Plan, make_plan, name_others
 from scenarios.preparation import prepare_tables
 from scenarios.scenario_files import ConfigError, build, change
 from scenarios.system_choice import choose
+from scenarios.tables import TableStream
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1 s' ON '10 s')"
 TWO_WINDOWS = "WINDOW A AS (SLIDE INTERVAL '1' ON '2'), B AS (SLIDE INTERVAL '1' ON '3')"
@@ -111,6 +113,36 @@ def test_processes_that_an_inline_run_does_not_have_are_noted(
         prepare=lambda *_: prepare_tables(query, [table, table], [None, None]),
     )
     assert any(note.startswith("processes = ") for note in plan.notes) == noted
+
+
+def test_links_between_processes_are_named_by_them_and_known_before_data_is_read() -> None:
+    def planned(*ends: str) -> Plan:
+        query = parse_query(f"SELECT * FROM A, B WHERE A.k = B.k {WINDOW}")
+        table = {"ts": np.arange(6), "k": np.arange(6)}
+        links = [{"a": ends[0], "b": ends[1], "latency": "7 ms"}]
+        values = {
+            "name": "linked",
+            "query": str(query),
+            "topology": "hash_join",
+            "streams": [{"table": "t"}] * 2,
+            "processes": 2,
+            "network": {"sites": "processes", "links": links},
+        }
+
+        def prepare(*_: Any) -> tuple[TableStream, ...]:
+            prepared.append(None)
+            return prepare_tables(query, [table, table], [None, None])
+
+        return make_plan(build(values, where="test"), prepare=prepare)
+
+    prepared: list[None] = []
+    link = link_between(planned("process.0", "process.1").network, "process.0", "process.1")
+    assert link
+    assert link.latency.mean_ns == 7_000_000
+    assert len(prepared) == 1
+    with pytest.raises(NetworkError, match=r"there is no site 'source'; there are process\.0, "):
+        planned("source", "process.1")
+    assert len(prepared) == 1
 
 
 def test_a_reason_is_given_once_with_all_of_its_systems() -> None:
