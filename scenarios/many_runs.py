@@ -17,7 +17,7 @@ from typing import Any
 from actors.hosting.inline import InlineHost
 from actors.hosting.processes import EACH
 from actors.whole_files import write_text
-from joins.errors import OutputError, suggest
+from joins.errors import OutputError
 from netsim.network import NetworkError
 from scenarios.config import RunConfig
 from scenarios.formatting import group_refusals
@@ -28,7 +28,7 @@ from scenarios.report.run_summary import write_run_json
 from scenarios.run import FinishedRun, InlineHosting, Judging, execute
 from scenarios.run_directory import POINTS, TRACE, WrittenResult, remove_matching
 from scenarios.scenario_files import ConfigError, change
-from scenarios.system_choice import parameter_names
+from scenarios.system_choice import check_parameters, parameter_names
 from topologies import TOPOLOGIES, Named, Topology, TopologyError, find_topologies
 from topologies.topology import TopologyFaultError
 
@@ -131,20 +131,34 @@ def run_one_of_many(
     it, since the times of actors are compared. Without *keep* only ``run.json`` stays, and of a
     failure its traceback.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    try:
+
+    def run() -> RunResult:
         finished = execute(plan, directory, inline_host=inline_host, judging=judging)
         write_run_json(finished, replay)
-        result = RunResult.of(finished, plan.config, parts)
-    except OutputError:  # the others have no room either
-        raise
-    except Exception as error:  # one system's fault must not lose the others
-        write_text(directory / "failure.txt", traceback.format_exc())
-        print(f"failed: {error}; see {directory / 'failure.txt'}", file=sys.stderr)
-        result = RunResult(config=plan.config, failure=f"{type(error).__name__}: {error}")
+        return RunResult.of(finished, plan.config, parts)
+
+    result = result_or_failure(plan.config, directory, run)
     if not keep:
         remove_matching(directory, BULKY)
     return result
+
+
+def result_or_failure(
+    config: RunConfig, directory: Path, run: Callable[[], RunResult]
+) -> RunResult:
+    """Return what *run* returns, or that it failed: the fault of one must not lose the others.
+
+    *directory* is made, and has the traceback of a failure.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        return run()
+    except OutputError:  # the others have no room either
+        raise
+    except Exception as error:
+        write_text(directory / "failure.txt", traceback.format_exc())
+        print(f"failed: {error}; see {directory / 'failure.txt'}", file=sys.stderr)
+        return RunResult(config=config, failure=f"{type(error).__name__}: {error}")
 
 
 def systems_by_label(
@@ -192,14 +206,8 @@ def split_settings(
     known = base.model_dump()
     general = {key: value for key, value in settings.items() if "." in key or key in known}
     special = {key: value for key, value in settings.items() if key not in general}
+    check_parameters(special, topologies, "system compared here")
     allowed = {topology.name: parameter_names(topology) for topology in topologies}
-    every = set().union(*allowed.values())
-    for key in special:
-        if key not in every:
-            raise ConfigError(
-                f"{key}: no system compared here has such a parameter; "
-                f"{suggest(key, sorted(every))}"
-            )
     base = change(base, general)
     own = {
         name: {key: value for key, value in special.items() if key in keys}

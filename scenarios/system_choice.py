@@ -7,7 +7,7 @@ It follows from the query alone, because it is chosen before any data are read: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -70,12 +70,7 @@ def choose(query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]) ->
     Raise :exc:`ConfigError` for parameters that no system has, and :exc:`TopologyError` with the
     reasons where none can evaluate the query.
     """
-    every = set().union(*map(parameter_names, TOPOLOGIES.values()))
-    for key in parameters:
-        if key not in every:
-            raise ConfigError(
-                f"{key}: no topology has such a parameter; {suggest(key, sorted(every))}"
-            )
+    check_parameters(parameters, TOPOLOGIES.values(), "topology")
     preferred = [(name, why) for name, fits, why in RULES if fits(query)]
     whatever = [(name, "those preferred cannot evaluate the query so") for name in TOPOLOGIES]
     refusals = {}
@@ -107,6 +102,17 @@ def refusal(
     except TopologyError as error:
         return str(error)
     return None
+
+
+def check_parameters(keys: Iterable[str], topologies: Iterable[Topology[Any]], who: str) -> None:
+    """Raise :exc:`ConfigError` for a key that is no parameter of any of *topologies*.
+
+    The message calls one of them *who*.
+    """
+    every = sorted(set().union(*map(parameter_names, topologies)))
+    for key in keys:
+        if key not in every:
+            raise ConfigError(f"{key}: no {who} has such a parameter; {suggest(key, every)}")
 
 
 def parameter_names(topology: Topology[Any]) -> set[str]:

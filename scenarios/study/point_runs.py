@@ -18,12 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from actors.hosting.inline import InlineHost
-from joins.errors import OutputError
 from joins.threads import usable_cores
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine import MachinePace, free_memory_bytes, without_collections
-from scenarios.many_runs import RunResult, one_ray_for, run_one_of_many
+from scenarios.many_runs import RunResult, one_ray_for, result_or_failure, run_one_of_many
 from scenarios.measures import Parts, look_up
 from scenarios.plan import Plan, Prepare, make_plan, read_profile
 from scenarios.run import FinishedRun, InlineHosting, execute
@@ -231,7 +230,8 @@ class _PointRun:
         if self.point.config.survey:
             return _take_survey(self.point.config)
         if self.search:
-            return _find_sustainable(self)
+            search = partial(_find_sustainable, self)
+            return result_or_failure(self.point.config, self.directory, search)
         plan = plan or make_plan(self.point.config, prepare=lambda *_: self.streams)
         is_exact = plan.topology.claims_exact(plan.parameters)
         return run_one_of_many(
@@ -302,17 +302,7 @@ def _take_survey(config: RunConfig) -> RunResult:
 
 
 def _find_sustainable(one: _PointRun) -> RunResult:
-    """Return what the run at the highest sustained rate came to, or why a run failed."""
-    try:
-        return _search_sustainable(one)
-    except OutputError:  # the others have no room either
-        raise
-    except Exception as error:  # one point's fault must not lose the others
-        return RunResult(config=one.point.config, failure=f"{type(error).__name__}: {error}")
-
-
-def _search_sustainable(one: _PointRun) -> RunResult:
-    one.directory.mkdir(parents=True, exist_ok=True)
+    """Return what the run at the highest sustained rate came to."""
     sustained: dict[int, RunResult | None] = {}
 
     def run(rate: int | None, folder: str) -> FinishedRun:

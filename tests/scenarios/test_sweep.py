@@ -88,7 +88,7 @@ def test_a_window_needs_no_value_beside_its_range(topology: str) -> None:
 
 
 def test_a_point_that_fails_does_not_end_a_search_for_rates(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def failing(plan: Any, *more: Any, **how: Any) -> Any:
         if plan.parameters.pes == 1:
@@ -97,9 +97,17 @@ def test_a_point_that_fails_does_not_end_a_search_for_rates(
 
     monkeypatch.setattr(point_runs, "execute", failing)
     swept = js.sweep(
-        QUERY, DATA, over={"pes": [1, 2]}, topology="split_join", find="sustainable", processes=1
+        QUERY,
+        DATA,
+        over={"pes": [1, 2]},
+        topology="split_join",
+        find="sustainable",
+        processes=1,
+        out=tmp_path / "swept",
     )
     assert swept.points["failure"].to_pylist() == ["RuntimeError: broken", None]
+    (traceback,) = (tmp_path / "swept").rglob("failure.txt")
+    assert "RuntimeError: broken" in traceback.read_text()
 
 
 def test_ranges_are_x_lines_and_panels() -> None:
