@@ -29,7 +29,7 @@ from actors.whole_files import remove_unfinished, require_utf8, write_text, writ
 from joins.errors import OutputError
 from scenarios.config import RunConfig
 from scenarios.plan import Plan, Prepare, bound_query
-from scenarios.scenario_files import ConfigError
+from scenarios.scenario_files import ConfigError, build
 from scenarios.tables import TableStream, add_to_digest
 from spark_bridge.prepared import PreparedStream, load_stream
 
@@ -259,7 +259,7 @@ class Interrupted:
         All of its keys.
     folders
         Per stream that of the prepared stream; None: it was in memory.
-    fingerprints
+    digests
         Digests of the streams.
     every_ns
         Real time from one snapshot to the next.
@@ -270,7 +270,7 @@ class Interrupted:
     directory: Path
     configuration: dict[str, Any]
     folders: tuple[str | None, ...]
-    fingerprints: tuple[str, ...]
+    digests: tuple[str, ...]
     every_ns: int
     replay: str
 
@@ -291,8 +291,8 @@ class Interrupted:
 
     def check_streams(self, streams: Sequence[PreparedStream]) -> None:
         """Raise :exc:`ConfigError` naming a stream that is not what it was."""
-        for stream, before in zip(streams, self.fingerprints, strict=True):
-            if fingerprint(stream) != before:
+        for stream, before in zip(streams, self.digests, strict=True):
+            if digest_stream(stream) != before:
                 raise ConfigError(
                     f"{self.directory}: the data of stream {stream.name!r} ({stream.path}) has "
                     f"changed since: the run cannot go on, start it again: {self.replay}"
@@ -324,7 +324,7 @@ def saving(plan: Plan, directory: Path, every_ns: int, replay: str) -> Iterator[
                 None if isinstance(stream, TableStream) else str(stream.path.parent.resolve())
                 for stream in plan.streams
             ],
-            "fingerprints": [fingerprint(stream) for stream in plan.streams],
+            "digests": [digest_stream(stream) for stream in plan.streams],
             "every_ns": every_ns,
             "replay": replay,
         }
@@ -343,7 +343,7 @@ def read_interrupted(directory: Path) -> Interrupted:
     try:
         about = read_json(directory / RESUME)
         made_by = about.pop("joinsim")
-        about |= {name: tuple(about[name]) for name in ("folders", "fingerprints")}
+        about |= {name: tuple(about[name]) for name in ("folders", "digests")}
         interrupted = Interrupted(directory=directory, **about)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
@@ -354,6 +354,7 @@ def read_interrupted(directory: Path) -> Interrupted:
             f"{directory} is a run of joinsim {made_by}, and this is {version('joinsim')}: what "
             f"one saves another cannot go on from; start it again: {interrupted.replay}"
         )
+    build(interrupted.configuration, where=f"{directory / RESUME} is damaged")
     return interrupted
 
 
@@ -368,7 +369,7 @@ def _why_not(directory: Path) -> str:
     return "there is no run to resume" if directory.is_dir() else "there is no such directory"
 
 
-def fingerprint(stream: PreparedStream) -> str:
+def digest_stream(stream: PreparedStream) -> str:
     """Return a digest of what a run reads of *stream*."""
     digest = hashlib.sha256(json.dumps([stream.rows, dict(stream.codes)]).encode())
     if isinstance(stream, TableStream):

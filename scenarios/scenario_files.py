@@ -141,9 +141,8 @@ def _read_own(name: str) -> dict[str, Any]:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        values = parse_toml(
-            path.read_text(encoding="utf-8-sig")
-        )  # Windows begins a file with a BOM
+        # Windows begins a file with a BOM.
+        values = parse_toml(path.read_text(encoding="utf-8-sig"))
     except (UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
     allowed = [*RunConfig.model_fields, _EXTENDS, STUDY]

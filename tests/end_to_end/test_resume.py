@@ -123,6 +123,22 @@ def test_a_file_for_a_figure_is_looked_at_before_a_run_goes_on(joinsim: Command)
     assert "x.bmp" in said.err
 
 
+@pytest.mark.parametrize("change", [{"query": None}, {"rows": -3}, {"surprise": 1}])
+def test_a_run_whose_configuration_is_damaged_is_refused(
+    interrupted: Path, change: dict[str, Any], joinsim: Command
+) -> None:
+    about = json.loads((interrupted / "resume.json").read_text())
+    about["configuration"] |= change
+    about["configuration"] = {
+        key: value for key, value in about["configuration"].items() if value is not None
+    }
+    (interrupted / "resume.json").write_text(json.dumps(about))
+    said = joinsim("run", "--resume", str(interrupted))
+    assert said.code == 3
+    assert "resume.json is damaged" in said.err
+    assert next(iter(change)) in said.err
+
+
 def test_an_interrupted_run_over_tables_goes_on_with_the_same_tables(interrupted: Path) -> None:
     gone_on = js.resume(interrupted, tables())
     whole = js.run(QUERY, tables(), **SYSTEM)
