@@ -29,7 +29,7 @@ from joins.batch import Schema
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.network import Latency, Link, full_mesh
-from scenarios.measures import MeasuredPlan, measured_costs
+from scenarios.measures import ExecutionCost, measured_costs
 from scenarios.rehearsal import run_inline
 from scenarios.tables import write_segments
 from topologies.semijoin import SemijoinParameters, SemijoinTopology, plan_of
@@ -161,7 +161,7 @@ def _write(
     return write_segments(schema, pa.table(columns), directory, rows)
 
 
-def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[MeasuredPlan, MeasuredPlan]:
+def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[ExecutionCost, ExecutionCost]:
     """Return what the join from A to B should take, and took."""
     parameters = SemijoinParameters(
         plan=f"A: B {join}; B: A SP-D",
@@ -182,8 +182,8 @@ def _costs(setting: Setting, join: OneWayJoin, folder: Path) -> tuple[MeasuredPl
     (both,) = measured_costs(path, graph, network, {"site"}, steady_ns)
     steady_s = setting.seconds - _BEFORE_S
     return (
-        MeasuredPlan(nbytes=there.nbytes, seconds=there.seconds),
-        MeasuredPlan(
+        ExecutionCost(nbytes=there.nbytes, seconds=there.seconds),
+        ExecutionCost(
             nbytes=both.nbytes / steady_s - back.nbytes,
             seconds=both.seconds / steady_s - back.seconds,
         ),

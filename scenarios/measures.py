@@ -46,6 +46,7 @@ PO-Join PEs learn what has expired.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -58,6 +59,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from actors.hosting.inline import MeasuredMessages
 from actors.protocol import NS_PER_S
 from actors.result_files import summary_path
 from netsim.network import link_between
@@ -129,7 +131,7 @@ def record(finished: FinishedRun, parts: Parts | None = None) -> dict[str, Any]:
         "copies": {part: _ratio(n, tuples) for part, n in _sums(received, named).items()},
         "execution": {"seconds": execution.seconds, "bytes": execution.nbytes},
         "pace_tps": over_parts,
-        "pace_max_tps": pace.fastest(tuples, *(config.measured or (0, tuples))),
+        "pace_max_tps": fastest(over_parts, tuples, *(config.measured or (0, tuples))),
         "result_ms": _result_latencies(finished, list(graph), named | {"total": list(graph)}),
         "merge_ms": _percentiles(merges_ms, np.ones(len(merges_ms), np.int64)),
         "window_lag": window_lag(trace, roles),
@@ -140,19 +142,20 @@ def record(finished: FinishedRun, parts: Parts | None = None) -> dict[str, Any]:
 def look_up(values: Mapping[str, Any], name: str) -> float | None:
     """Return a number of a record by its dotted *name*; None where the run has no such number.
 
-    Raise :exc:`KeyError` naming the part that there is not, and what there is; or where it is no
+    Raise :exc:`KeyError` naming the part that is not there, and what is; or where it is not a
     number.
     """
     found: Any = values
     for part in name.split("."):
-        if not isinstance(found, Mapping) or part not in found:
-            there = ", ".join(found) if isinstance(found, Mapping) else "no more"
-            raise KeyError(f"measure {name}: there is no {part!r}; there is {there}")
+        if not isinstance(found, Mapping):
+            raise KeyError(f"measure {name}: there is nothing below a single value, as {part!r}")
+        if part not in found:
+            raise KeyError(f"measure {name}: there is no {part!r}; choose from {', '.join(found)}")
         found = found[part]
     if isinstance(found, Mapping):
-        raise KeyError(f"measure {name}: it is no number; there is {', '.join(found)}")
+        raise KeyError(f"measure {name}: it is a group; name one of its {', '.join(found)}")
     if isinstance(found, (str, list)):
-        raise KeyError(f"measure {name}: it is no number")
+        raise KeyError(f"measure {name}: it is not a number")
     return None if found is None else float(found)
 
 
@@ -176,19 +179,11 @@ def _busy_seconds(trace: pa.Table, actors: Iterable[str]) -> dict[str, float]:
 def messages_about(trace: pa.Table, first: int, stop: int) -> np.ndarray:
     """Return which messages count with the arrivals from *first* on and before *stop*, as a mask.
 
-    Those that are about them; and of those that are about none, which the trace's spans say by a
-    negative number, the ones whose receiver had served such a message last.
+    `MeasuredMessages` says which of those of one receiver do.
     """
-    last = trace["last"].to_numpy()
-    about = (last >= first) & (trace["first"].to_numpy() < stop)
-    receivers = trace["receiver"].cast(pa.string()).combine_chunks().dictionary_encode()
-    served = np.argsort(receivers.indices.to_numpy(), kind="stable")  # in the order of the trace
-    begins = np.diff(receivers.indices.to_numpy()[served], prepend=-1) > 0
-    known = (last[served] >= 0) | begins
-    place = np.maximum.accumulate(np.where(known, np.arange(len(served)), 0))
-    counts = np.empty_like(about)
-    counts[served] = about[served][place]
-    return counts
+    measured = defaultdict[str, MeasuredMessages](lambda: MeasuredMessages(first, stop))
+    rows = zip(*(trace[name].to_pylist() for name in ("receiver", "first", "last")), strict=True)
+    return np.array([measured[name].counts((low, high)) for name, low, high in rows], np.bool_)
 
 
 def _transmission(
@@ -236,22 +231,16 @@ def _result_latencies(
 
 def _percentiles(values: np.ndarray, weights: np.ndarray) -> dict[str, float | None]:
     """Return mean and percentiles of *values*, each as often as its weight says; None of none."""
-    total = int(weights.sum())
-    if not total:
+    if not weights.any():
         return dict.fromkeys(("mean", *_PERCENTILES))
-    counted = np.flatnonzero(weights)
-    order = counted[np.argsort(values[counted], kind="stable")]
-    passed = np.cumsum(weights[order])
-    places = {
-        name: int(np.searchsorted(passed, total * percent / 100))
-        for name, percent in _PERCENTILES.items()
-    }
-    found: dict[str, float | None] = {"mean": float(np.dot(values[order], weights[order])) / total}
-    return found | {name: float(values[order][at]) for name, at in places.items()}
+    percents = list(_PERCENTILES.values())
+    found = np.percentile(values, percents, weights=weights, method="inverted_cdf").tolist()
+    mean = float(np.average(values, weights=weights))
+    return {"mean": mean, **dict(zip(_PERCENTILES, found, strict=True))}
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasuredPlan:
+class ExecutionCost:
     """What went between sites, bytes, and the total execution time, seconds.
 
     The execution time is that of all processing and all transmissions, added up as if nothing
@@ -269,7 +258,7 @@ def measured_costs(
     network: nx.Graph,
     roles: Collection[str],
     edges_ns: np.ndarray = _EVER,
-) -> list[MeasuredPlan]:
+) -> list[ExecutionCost]:
     """Return what the actors of *roles* did, and sent to each other over *network*, by time.
 
     *edges_ns* are virtual times, int64, ascending: between each two of them goes what is due to
@@ -303,7 +292,7 @@ def measured_costs(
         transmissions_s = latency_s[pair[mine]].sum() + (sent[mine] * byte_s[pair[mine]]).sum()
         processing_s = float(served_ns[span[served] == number].sum()) / NS_PER_S
         measured.append(
-            MeasuredPlan(
+            ExecutionCost(
                 nbytes=float(sent[mine].sum()), seconds=float(transmissions_s) + processing_s
             )
         )
@@ -399,15 +388,17 @@ class Pace:
             for part, took_ns in enumerate(np.diff(ends).tolist())
         }
 
-    def fastest(self, tuples: int, first: int, stop: int) -> float | None:
-        """Return the most that `over_parts` has of a part that lies in arrivals *first* to *stop*.
 
-        None where there is none.
-        """
-        length = tuples / PACE_PARTS
-        within = range(ceil(first / length), min(PACE_PARTS, int(stop / length))) if tuples else ()
-        paces = self.over_parts(tuples)
-        return max((tps for part in within if (tps := paces[str(part + 1)])), default=None)
+def fastest(
+    over_parts: Mapping[str, float | None], tuples: int, first: int, stop: int
+) -> float | None:
+    """Return the most that `Pace.over_parts` has of a part within arrivals *first* to *stop*.
+
+    None where there is none.
+    """
+    length = tuples / PACE_PARTS
+    within = range(ceil(first / length), min(PACE_PARTS, int(stop / length))) if tuples else ()
+    return max((tps for part in within if (tps := over_parts[str(part + 1)])), default=None)
 
 
 # How far the counts by which PO-Join PEs move their window lag behind the stream.

@@ -115,18 +115,38 @@ class RecordingContext:
         return reply
 
 
+class MeasuredMessages:
+    """Which messages of one receiver count with the arrivals *first* to *stop* - 1.
+
+    Those that are about any of them; and of those about none, such as timers and punctuations, the
+    ones that follow such a message. They are asked about in the order in which they are served.
+    """
+
+    __slots__ = ("_counts", "_first", "_stop")
+
+    def __init__(self, first: int, stop: int) -> None:
+        self._first, self._stop = first, stop
+        self._counts = False
+
+    def counts(self, span: tuple[int, int]) -> bool:
+        """Return whether the next message counts, which is about the arrivals of *span*."""
+        first, last = span
+        if last >= 0:
+            self._counts = bool(last >= self._first and first < self._stop)
+        return self._counts
+
+
 class Cell(RecordingContext):
     """An actor, and the context that records for it.
 
     Attributes
     ----------
     seconds
-        Time that the actor has spent receiving, by the clock that the cell was given: of messages
-        about the arrivals that are *measured*, the first and the one past the last, and of those
-        about none that follow them; by default of all messages.
+        Time that the actor has spent receiving, by the clock that the cell was given: of the
+        `MeasuredMessages` where some arrivals are *measured*, by default of all messages.
     """
 
-    __slots__ = ("_clock", "_counts", "_is_ours", "_measured", "_seed", "_spec", "actor", "seconds")
+    __slots__ = ("_clock", "_is_ours", "_measured", "_seed", "_spec", "actor", "seconds")
 
     def __init__(
         self,
@@ -141,8 +161,8 @@ class Cell(RecordingContext):
         self._spec, self._seed, self._is_ours = spec, seed, spec.is_ours
         self.actor = self._build()
         self.seconds = 0.0
-        self._clock, self._measured = clock, measured
-        self._counts = measured is None
+        self._clock = clock
+        self._measured = MeasuredMessages(*measured) if measured else None
 
     def snapshot(self) -> np.ndarray:
         """Return the state of the actor and of its generator, as bytes.
@@ -187,10 +207,8 @@ class Cell(RecordingContext):
                 f"{now / 1e6:.3f} ms: {type(error).__name__}: {error}"
             ) from error
         seconds = self._clock() - start
-        if self._measured and payload is not None and payload.span[1] >= 0:
-            first, stop = self._measured
-            self._counts = bool(payload.span[1] >= first and payload.span[0] < stop)
-        if self._counts:
+        measured = self._measured
+        if measured is None or measured.counts(NO_SPAN if payload is None else payload.span):
             self.seconds += seconds
         return reply
 

@@ -36,7 +36,7 @@ from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from netsim.cost import CostProfile
 from netsim.network import Latency, Link, full_mesh
-from scenarios.measures import MeasuredPlan, measured_costs
+from scenarios.measures import ExecutionCost, measured_costs
 from scenarios.rehearsal import run_inline
 from scenarios.run_directory import TRACE
 from scenarios.surveys.survey import PlanningSpeedSurvey, PlanSurvey, Surveyed
@@ -163,7 +163,7 @@ class Executed:
         all uint64, a row per tuple that has any.
     """
 
-    costs: tuple[MeasuredPlan, ...]
+    costs: tuple[ExecutionCost, ...]
     found: np.ndarray
 
     @property

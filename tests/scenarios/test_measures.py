@@ -13,7 +13,7 @@ import pytest
 
 import joinsim as js
 from actors.hosting.inline import InlineHost
-from scenarios.measures import PACE_PARTS, Pace, record, window_lag
+from scenarios.measures import PACE_PARTS, Pace, fastest, record, window_lag
 from scenarios.plan import make_plan
 from scenarios.run import execute
 from scenarios.scenario_files import build
@@ -68,10 +68,10 @@ def test_the_parts_add_up_to_the_whole():
 def test_the_fastest_part_is_one_that_is_measured_whole():
     journal = trace(PACE, ("machine", 9, 1_000), ("machine", 14, 6_000), ("machine", 19, 7_000))
     pace = Pace(journal, PACE_ROLES)
-    assert pace.fastest(20, 0, 20) == pytest.approx(1e9 / 100)
-    assert pace.fastest(20, 10, 20) == pytest.approx(1e9 / 200)
-    assert pace.fastest(20, 10, 15) == pytest.approx(1e9 / 1_000)
-    assert pace.fastest(40, 1, 3) is None, "parts of two arrivals, none of them in 1 to 3"
+    assert fastest(pace.over_parts(20), 20, 0, 20) == pytest.approx(1e9 / 100)
+    assert fastest(pace.over_parts(20), 20, 10, 20) == pytest.approx(1e9 / 200)
+    assert fastest(pace.over_parts(20), 20, 10, 15) == pytest.approx(1e9 / 1_000)
+    assert fastest(pace.over_parts(40), 40, 1, 3) is None, "parts of two, none in 1 to 3"
 
 
 def test_a_run_without_arrivals_has_no_pace():

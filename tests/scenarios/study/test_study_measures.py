@@ -165,12 +165,12 @@ def test_a_measure_there_is_not_is_named_with_those_there_are() -> None:
     }
     assert look_up(values, "latency_ms.p50") == 1.0
     assert look_up(values, "latency_ms.p95") is None
-    with pytest.raises(KeyError, match="there is no 'p99'; there is p50, p95"):
+    with pytest.raises(KeyError, match="there is no 'p99'; choose from p50, p95"):
         look_up(values, "latency_ms.p99")
-    with pytest.raises(KeyError, match="measure latency_ms: it is no number; there is p50, p95"):
+    with pytest.raises(KeyError, match="latency_ms: it is a group; name one of its p50, p95"):
         look_up(values, "latency_ms")
     for words in ("query", "streams"):
-        with pytest.raises(KeyError, match=f"measure {words}: it is no number'"):
+        with pytest.raises(KeyError, match=f"measure {words}: it is not a number'"):
             look_up(values, words)
 
 
