@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 import sys
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -33,16 +32,17 @@ import joinsim
 from joins.queries import parser
 from joinsim.cli import app
 from scenarios import scenario_files
+from scenarios.formatting import TextTable
 from scenarios.report.picture import COLOURS
 from scenarios.report.topology_drawing import draw_plain
 from scenarios.scenario_files import scenario_schema
+from scenarios.study.reproduction import untested_statements
 from scenarios.study.study import load_study
 from topologies import find_topology
 from topologies.assumptions import ASSUMPTIONS
 from topologies.parameters import allowed_words, describe, written
 
 ROOT = Path(joinsim.__file__).resolve().parents[1]
-NOT_COMPARED = ROOT / "scenarios" / "study" / "not_compared.toml"
 
 
 class Generated(SphinxDirective):
@@ -74,9 +74,7 @@ def html(text: str) -> nodes.Node:
 
 def table(header: list[str], rows: list[list[str]]) -> str:
     """Return a table in Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in cells) + "\n"
+    return TextTable(columns=tuple(header), rows=rows).markdown() + "\n"
 
 
 def markdown(docstring: str) -> str:
@@ -172,8 +170,10 @@ class NotCompared(Generated):
 
     def parts(self, argument: str) -> Iterator[str | nodes.Node]:
         """Yield the statements of the paper named *argument*."""
-        listed = tomllib.loads(NOT_COMPARED.read_text(encoding="utf-8"))[argument]
-        rows = [[one["where"], _sentence(one["text"]), _sentence(one["why"])] for one in listed]
+        rows = [
+            [one.where, _sentence(one.text), _sentence(one.why)]
+            for one in untested_statements(argument)
+        ]
         text = f"{len(rows)} statements of the paper that no figure tests"
         yield html(f'<details class="more"><summary>{text}</summary>')
         yield table(["where", "statement", "why not"], rows)

@@ -642,14 +642,11 @@ def _prepare_data(
     """Return the streams of *query* in its order, prepared from what was passed to `run`."""
     missing = [name for name in query.streams if name not in streams]
     unknown = [name for name in streams if name not in query.streams]
-    if missing or unknown:
-        raise ConfigError(
-            f"streams: the query has {', '.join(query.streams)}; "
-            + "; ".join(
-                [f"no data for {', '.join(missing)}"] * bool(missing)
-                + [f"the query knows no {', '.join(map(str, unknown))}"] * bool(unknown)
-            )
-        )
+    wrong = [f"no data for {', '.join(missing)}"] if missing else []
+    if unknown:
+        wrong.append(f"the query knows no {', '.join(map(str, unknown))}")
+    if wrong:
+        raise ConfigError(f"streams: the query has {', '.join(query.streams)}; {'; '.join(wrong)}")
     times, arrivals = _by_stream(query, "time", time), _by_stream(query, "arrival", arrival)
     data = [_load_if_prepared(streams[name]) or streams[name] for name in query.streams]
     prepared = tuple(stream for stream in data if isinstance(stream, PreparedStream))

@@ -289,8 +289,7 @@ class _Several(ABC, Generic[Result]):
 class StudyRun(_Several["Findings"]):
     """A finished study: many runs, the curves they make, and the claims about them.
 
-    Its ``directory`` has ``study.json``, ``replay`` is the call or command that repeats it, and
-    ``result`` what `scenarios.report` draws.
+    Its ``directory`` has ``study.json``.
 
     Examples
     --------
@@ -318,8 +317,8 @@ class StudyRun(_Several["Findings"]):
     def __repr__(self) -> str:
         claims, runs = self.summary["claims"], len(self.summary["points"])
         hold = sum(claim["holds"] is True for claim in claims)
-        judged = [f"{hold} of {len(claims)} claims hold"] * bool(claims)
-        return ", ".join([f"{self.summary['study']}: {format_many(runs, 'run')}", *judged])
+        ran = f"{self.summary['study']}: {format_many(runs, 'run')}"
+        return f"{ran}, {hold} of {len(claims)} claims hold" if claims else ran
 
     def _tables(self) -> list[TextTable]:
         charts = [chart_table(self.result, chart) for chart in self.result.study.charts]
@@ -330,8 +329,7 @@ class Reproduction(_Several["ReproducedPaper"]):
     """All figures and tables of a paper: the claims about them, and what came of each.
 
     Its ``directory`` has ``reproduce.json``, ``reproduce.html``, ``reproduction.md``, and a folder
-    for each study, ``replay`` is the call or command that repeats it, and ``result`` what
-    `scenarios.report` draws.
+    for each study.
 
     Examples
     --------
@@ -383,8 +381,7 @@ class Reproduction(_Several["ReproducedPaper"]):
 class Comparison(_Several["SystemComparison"]):
     """One query on several systems, fastest first.
 
-    Its ``directory`` has ``compare.json``, ``replay`` is the call or command that repeats it, and
-    ``result`` what `scenarios.report` draws.
+    Its ``directory`` has ``compare.json``.
 
     Examples
     --------
@@ -428,7 +425,7 @@ class Comparison(_Several["SystemComparison"]):
     def _opening(self) -> str:
         fastest = f"fastest exact: {self.fastest or 'none'}"
         refused = f"{format_many(len(self.refused), 'system')} cannot evaluate the query"
-        return "\n".join([fastest] + [refused] * bool(self.refused))
+        return f"{fastest}\n{refused}" if self.refused else fastest
 
     def _tables(self) -> list[TextTable]:
         return [comparison_table(self.result)]
@@ -438,8 +435,7 @@ class Advice(_Several["TopologyRanking"]):
     """Which topology to choose: candidates ranked, why, and what would change that.
 
     Its ``directory`` has ``advice.json`` and ``advice.toml``, which runs the winner unless a stream
-    was a table in memory, ``replay`` is the call or command that repeats it, and ``result`` what
-    `scenarios.report` draws.
+    was a table in memory.
 
     Examples
     --------
@@ -488,8 +484,7 @@ class Advice(_Several["TopologyRanking"]):
 class EngineComparison(_Several["EngineRanking"]):
     """One query on several real engines, fastest first.
 
-    Its ``directory`` has ``compare.json``, ``replay`` is the call or command that repeats it, and
-    ``result`` what `scenarios.report` draws.
+    Its ``directory`` has ``compare.json``.
 
     Examples
     --------

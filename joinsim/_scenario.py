@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRu
 from scenarios import scenario_files
 from scenarios.config import OF_MANY, SCALES, RunConfig, python_call
 from scenarios.formatting import format_setting
-from scenarios.observer import SILENT, Line, Observer
+from scenarios.observer import COMPILING, SILENT, Line, Observer
 from scenarios.plan import Plan, make_plan, name_others
 from scenarios.preparation import Preparation
 from scenarios.report.run_summary import write_run_json
@@ -527,7 +527,7 @@ class Scenario:
             return plan
         from scenarios.rehearsing_ahead import rehearsing_ahead
 
-        with rehearsing_ahead(self.config, self.observer.compiling) as rehearse:
+        with rehearsing_ahead(self.config, partial(self.observer.note, COMPILING)) as rehearse:
             plan = self.prepare(address=address, on_spark=rehearse)
             clock.lap("prepare")
         return plan
@@ -583,7 +583,7 @@ class Scenario:
             own = key in ("seed", "repeat")
             words += [f"--{key}", str(value)] if own else ["--set", format_setting(key, value)]
         for option, value in more.items():
-            words += [f"--{option}", ",".join(value) if isinstance(value, list) else value]
+            words += [f"--{option}", value if isinstance(value, str) else ",".join(value)]
         return shlex.join(words)
 
     def _method_call(self, function: str, more: Mapping[str, Any]) -> str:

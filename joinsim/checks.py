@@ -345,29 +345,29 @@ def _repeats_elsewhere(topology: Topology[Any], path: str, examples: int) -> Non
 def _digests_elsewhere(path: str, worlds: list[World], hash_seed: str) -> list[str | None]:
     """Return the digests of runs in another process, in which texts have other hashes."""
     with TemporaryDirectory() as folder:
-        asked, answered = Path(folder) / "worlds", Path(folder) / "digests"
-        asked.write_bytes(pickle.dumps((path, worlds)))
+        worlds_path, digests_path = Path(folder) / "worlds", Path(folder) / "digests"
+        worlds_path.write_bytes(pickle.dumps((path, worlds)))
         command = [sys.executable, "-c", f"from {__name__} import _answer; _answer()"]
         variables = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         ended = subprocess.run(
-            [*command, str(asked), str(answered)],
+            [*command, str(worlds_path), str(digests_path)],
             env=os.environ | variables,
             capture_output=True,
             text=True,
             check=False,
         )
         assert ended.returncode == 0, f"another process could not run it: {ended.stderr[-2_000:]}"
-        digests: list[str | None] = json.loads(answered.read_text(encoding="utf-8"))
+        digests: list[str | None] = json.loads(digests_path.read_text(encoding="utf-8"))
     return digests
 
 
 def _answer() -> None:
     """Run the worlds that another process asks about, and write their digests down."""
-    asked, answered = map(Path, sys.argv[1:])
-    path, worlds = pickle.loads(asked.read_bytes())
+    worlds_path, digests_path = map(Path, sys.argv[1:])
+    path, worlds = pickle.loads(worlds_path.read_bytes())
     module, _, name = path.partition(":")
     topology = find_topology(getattr(import_module(module), name))
-    answered.write_text(json.dumps([_digest(topology, world) for world in worlds]))
+    digests_path.write_text(json.dumps([_digest(topology, world) for world in worlds]))
 
 
 def _digest(topology: Topology[Any], world: World) -> str | None:

@@ -177,7 +177,7 @@ class TopologyRanking(WrittenResult):
             does = "keeps up with" if one.keeps_up else "does not keep up with"
             others.append(
                 f"It {does} {format_rate(self.rate_tps)}, at a latency of {p95} (p95), on "
-                f"{one.machines} machines and {one.cores} cores"
+                f"{format_many(one.machines, 'machine')} and {format_many(one.cores, 'core')}"
             )
         return ". ".join([first, *others]) + "."
 
@@ -187,7 +187,8 @@ class TopologyRanking(WrittenResult):
         rate = self.rate_tps
         at = "as fast as they are taken" if rate is None else f"at {format_rate(rate)}"
         return (
-            f"{len(self.ranked)} candidates, {self.spent.runs} simulations of "
+            f"{format_many(len(self.ranked), 'candidate')}, "
+            f"{format_many(self.spent.runs, 'simulation')} of "
             f"{self.spent.tuples:,} tuples in {self.seconds:.0f} s. tuples/s: at saturation, in "
             "virtual time, extrapolated where fewer tuples ran; latency, network and state: of "
             f"tuples fed {at}."

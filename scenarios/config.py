@@ -330,8 +330,8 @@ class RunConfig(Section):
     clock
         Virtual time, or live: the machine's clock, on Ray alone.
     processes
-        How many processes of Ray share the actors; ``each`` gives every PE one of its own. Inline
-        it matters only where ``network.sites`` is ``processes``.
+        How many processes of Ray share the actors; ``each`` gives every actor one of its own.
+        Inline it matters only where ``network.sites`` is ``processes``.
     seed
         What all that is random is drawn from.
     pairs

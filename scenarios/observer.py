@@ -17,6 +17,9 @@ if TYPE_CHECKING:  # a list is printed sooner without
     from scenarios.study.study import Study
 
 
+COMPILING = "compiling what this plan needs, once for this machine and version ..."
+
+
 class Line:
     """Shows the progress of one thing.
 
@@ -52,9 +55,6 @@ class Observer:
 
     def note(self, text: str) -> None:
         """Show what is being done."""
-
-    def compiling(self) -> None:
-        """Show that kernels are compiled, before the run."""
 
     def planned(self, plan: Plan) -> None:
         """Show what will run, before its first event."""

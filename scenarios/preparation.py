@@ -71,8 +71,8 @@ class Preparation:
     def __call__(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
         """Return the streams of *config*, prepared if they are not yet."""
         fields = [query.fields(stream) for stream in range(len(query.streams))]
-        asked = (query.streams, query.times, query.select, fields, dictionary_names(query))
-        key = repr((config.streams, asked))
+        needs = (query.streams, query.times, query.select, fields, dictionary_names(query))
+        key = repr((config.streams, needs))
         if key not in self._known:
             self._known[key] = self._prepare(config, query)
         return self._known[key]

@@ -126,7 +126,7 @@ def simulate(
             inbox_messages=config.network.inbox_messages,
             only_emit=graph.only_emit,
             operators={
-                name: profiles[role] for name, role in graph.nodes(data="role") if role in profiles
+                name: profiles[role] for name, role in graph.roles.items() if role in profiles
             },
         )
         clock.lap("start")

@@ -61,8 +61,9 @@ def drifting(
 
 _MAX_NUMBER = 2**53
 _MAX_RANKS = 10**7
+"""Of a Zipf distribution, which has the share of each rank in memory."""
 _MAX_SHAPE = 1_000
-"""Of what a distribution has in memory, or goes through, for every tuple."""
+"""Of a gamma distribution, which adds up so many exponential values for each tuple."""
 
 
 def parse(text: str) -> tuple[str, list[str]]:

@@ -204,7 +204,7 @@ def _settings(
 
 def _sized(plan: Plan, parameters: Mapping[str, Any], kind: str) -> Candidate:
     graph = plan.graph(pairs=False)
-    roles = graph.nodes(data="role")
+    roles = graph.roles.items()
     on = Counter(graph.placement[actor] for actor, role in roles if role not in END_ROLES)
     threads = int(parameters.get("threads", 1)) or 1
     return Candidate(
@@ -285,6 +285,8 @@ class Search:
     ----------
     config
         The query, its data and the network.
+    prepare
+        Returns the query's streams.
     goals
         Names of `GOALS`, the most important first.
     rate_tps
@@ -388,7 +390,7 @@ class Search:
         try:
             for seed in range(seeds):
                 for rate_tps in self._rates(last=one.last):
-                    found, keeps_up = self.run_one(one, rate_tps, seed, best_ns)
+                    found, keeps_up = self._run_one(one, rate_tps, seed, best_ns)
                     if rate_tps is not None:
                         keeps_up = keeps_up if one.keeps_up is None else keeps_up and one.keeps_up
                         one = replace(one, fed=(*one.fed, found), keeps_up=keeps_up)
@@ -435,7 +437,7 @@ class Search:
         each = feeding.batch_rows or max(1, gathered)
         return min(self.rows, _window_rows(self.config) + _FED_MESSAGES * each)
 
-    def run_one(
+    def _run_one(
         self, one: Candidate, rate_tps: int | None, seed: int, best_ns: dict[int | None, int]
     ) -> tuple[dict[str, Any], bool | None]:
         """Return the record of one run, and whether it kept up with its rate.
@@ -544,7 +546,7 @@ def _varied(ranked: Sequence[Candidate], places: int) -> list[Candidate]:
 
 def _counted(plan: Plan, ran: Simulated) -> dict[str, Any]:
     """Return the figures of a run that are counted while it runs."""
-    roles = plan.graph(pairs=False).nodes(data="role")
+    roles = plan.graph(pairs=False).roles.items()
     stored = sum(ran.state_bytes.get(actor, 0) for actor, role in roles if role not in END_ROLES)
     return {
         "tuples": ran.outcome.tuples,

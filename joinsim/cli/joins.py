@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -92,13 +93,14 @@ def _prepare_by_spark(terminal: Terminal) -> tuple[PreparedStream, ...]:
     """Return the demo's streams, which a run would read without Spark."""
     from joins.queries.parser import parse_query
     from joinsim._scenario import Scenario
+    from scenarios.observer import COMPILING
     from scenarios.preparation import prepare_by_spark
     from scenarios.rehearsing_ahead import rehearsing_ahead
 
     config = Scenario(DEMO_SCENARIO).config
     query = parse_query(config.query)
     with (
-        rehearsing_ahead(config, terminal.compiling) as rehearse,
+        rehearsing_ahead(config, partial(terminal.note, COMPILING)) as rehearse,
         terminal.preparing() as progress,
     ):
         return prepare_by_spark(config, query, progress=progress, on_spark=rehearse)

@@ -13,11 +13,11 @@ to 1 as possible. The transport of messages is fitted over all systems together.
 
 from __future__ import annotations
 
-import datetime
 import platform
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ def machine() -> dict[str, str | int]:
     """Return what kind of machine this is, and the date."""
     return describe_machine() | {
         "python": platform.python_version(),
-        "date": datetime.date.today().isoformat(),
+        "date": datetime.now(UTC).date().isoformat(),
     }
 
 

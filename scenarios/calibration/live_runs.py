@@ -153,7 +153,7 @@ def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], lis
     trace = np.concatenate([entry for entry in run.entries() if isinstance(entry, np.ndarray)])
     operators: dict[str, Served] = defaultdict(Served)
     outside_ns = dict(measured.processor_ns)
-    for name, role in graph.nodes(data="role"):
+    for name, role in graph.roles.items():
         served = measured.served[name]
         operators[role].add(served)
         outside_ns[home_of[name]] -= served.worked_ns

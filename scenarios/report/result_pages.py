@@ -286,11 +286,12 @@ def _(comparison: SystemComparison, path: Path, replay: str) -> Path:
     streams = [
         f"Stream {stream['name']}: {stream['rows']:,} tuples." for stream in comparison.streams
     ]
+    live = base.clock == "live"
     best = "No system gave an exact answer that could be tested."
     if comparison.fastest:
+        time = "by this machine's clock" if live else "in virtual time"
         best = (
-            f"{comparison.fastest} is the fastest of those whose answer was exactly right, in "
-            "virtual time."
+            f"{comparison.fastest} is the fastest of those whose answer was exactly right, {time}."
         )
     return fill_page(
         path,
@@ -301,8 +302,13 @@ def _(comparison: SystemComparison, path: Path, replay: str) -> Path:
         query=base.query_line,
         opening=" ".join([best, *streams, f"Network: {base.network.preset}."]),
         pictures={"comparison": comparison_picture(comparison.results)},
-        caption="Fastest first. Throughput and latency are virtual time, from counted work and one "
-        "cost profile; kernel time is measured on this machine.",
+        caption="Fastest first. "
+        + (
+            "All times are measured on this machine."
+            if live
+            else "Throughput and latency are virtual time, from counted work and one cost profile; "
+            "kernel time is measured on this machine."
+        ),
         table=comparison_table(comparison),
         notes=TextTable(
             title="Systems that cannot evaluate this query",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from scenarios.formatting import (
@@ -102,8 +104,8 @@ def advice_table(advice: TopologyRanking) -> TextTable:
         row += [format_value(advice.price(one))] * priced
         row += ["yes" if one.label in advice.front else "no"] * several
         rows.append(row)
-    columns = ["system", "keeps up", "tuples", "tuples/s", "p95 ms", "B a tuple", "state B"]
-    columns += ["machines", "cores", "PEs"]
+    columns = ["system", "keeps up", "tuples", "tuples/s", "p95 ms"]
+    columns += ["bytes a tuple", "bytes of state", "machines", "cores", "PEs"]
     columns += ["price of 10^9 tuples"] * priced + ["best trade-off"] * several
     return TextTable(columns=tuple(columns), rows=rows, text_columns=2)
 
@@ -128,12 +130,13 @@ def changes_table(advice: TopologyRanking) -> TextTable:
 
 def measured_table(advice: TopologyRanking) -> TextTable:
     """Return what real engines did with the query; without rows where none ran."""
-    rows: Sequence[Sequence[str | TableCell]] = []
-    if ran := advice.engines:
-        rows = engines_table(ran).chosen((0, 2, 3, 5, 6, 11)).rows[: len(ran.measured)]
     title = "Real engines, measured on this machine, not in virtual time"
-    columns = ("engine", "pairs", "tuples/s", "wall s", "start s", "memory")
-    return TextTable(title=title, columns=columns, rows=rows, text_columns=2)
+    if advice.engines is None:
+        return TextTable(title=title, columns=(), rows=())
+    table = engines_table(advice.engines)
+    columns = ("engine", "equal", "tuples/s", "wall s", "start s", "memory")
+    chosen = table.chosen([table.columns.index(name) for name in columns])
+    return replace(chosen, title=title, rows=chosen.rows[: len(advice.engines.measured)])
 
 
 def left_out_table(advice: TopologyRanking) -> TextTable:
@@ -224,7 +227,7 @@ def chart_table(findings: Findings, chart: Chart) -> TextTable:
     for paper, theirs, ours in findings.paper(chart):
         values[" / ".join(paper.of)] = [
             (NO_VALUE if our is None else str(our))
-            + ("" if their != their else f" (paper {format_value(their)})")
+            + ("" if isnan(their) else f" (paper {format_value(their)})")
             for our, their in zip(ours, theirs, strict=True)
         ]
     names = [chart.axis.name(place) for place in chart.axis.places]
@@ -308,5 +311,5 @@ def points_table(findings: Findings) -> TextTable:
                     format_count(record["wall_seconds"], 2),
                 ]
             )
-    columns = ("point", "run", "verdict", "pairs", "tuples/s (virtual)", "wall s")
+    columns = ("point", "run", "verdict", "pairs", "tuples/s", "wall s")
     return TextTable(columns=columns, rows=rows, text_columns=3)

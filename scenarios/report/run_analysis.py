@@ -180,7 +180,7 @@ def _add_traffic(channel_bytes: dict[tuple[str, str, str], int], rows: pa.Record
     if not len(rows):
         return
     table = pa.table([rows[c] for c in ("sender", "receiver", "port", "nbytes")], list("srpn"))
-    summed = table.group_by(list("srp")).aggregate([("n", "sum")])
+    summed = table.group_by(list("srp"), use_threads=False).aggregate([("n", "sum")])
     *names, totals = (summed[column].to_pylist() for column in ("s", "r", "p", "n_sum"))
     for channel, nbytes in zip(zip(*names, strict=True), totals, strict=True):
         channel_bytes[channel] = channel_bytes.get(channel, 0) + nbytes
@@ -189,7 +189,7 @@ def _add_traffic(channel_bytes: dict[tuple[str, str, str], int], rows: pa.Record
 def sum_by_name(names: pa.ChunkedArray, values: pa.ChunkedArray) -> Counter[str]:
     """Return each of *names*, of actors in rows of a trace, to the sum of its rows' *values*."""
     table = pa.table({"name": names.cast(pa.string()), "value": values})
-    summed = table.group_by("name").aggregate([("value", "sum")])
+    summed = table.group_by("name", use_threads=False).aggregate([("value", "sum")])
     columns = (summed[column].to_pylist() for column in ("name", "value_sum"))
     return Counter(dict(zip(*columns, strict=True)))
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 from joins.errors import suggest
 from scenarios import scenario_files
 from scenarios.config import Section
-from scenarios.formatting import TextTable, format_value
+from scenarios.formatting import TextTable, format_many, format_value
 from scenarios.machine import describe_machine, versions
 from scenarios.report.result_tables import reproduction_table
 from scenarios.run_directory import UNFINISHED, WrittenResult, read_json
@@ -33,8 +33,6 @@ from scenarios.study.study import load_study
 from topologies.assumptions import ASSUMPTIONS, Assumption
 
 RECORD = "reproduce.json"
-_TURNS_BEFORE = 3
-"""Turns of records that do not have their number."""
 PAPERS = {
     "spo": "SPO-Join: Efficient Stream Inequality Join",
     "pim": "Parallel Index-based Stream Join on a Multicore CPU",
@@ -351,7 +349,7 @@ class _Record(BaseModel):
     statements: list[dict[str, Any]]
     studies: list[dict[str, Any]]
     claims: list[dict[str, Any]]
-    assumptions: list[dict[str, Any]] = []
+    assumptions: list[dict[str, Any]]
     machine: dict[str, Any]
     versions: dict[str, str]
     replay: str
@@ -405,7 +403,7 @@ def claims_document(records: Sequence[Mapping[str, Any]]) -> str:
         untested = _untested_table(record)
         if untested.rows:
             parts += ["Not comparable:", untested.markdown()]
-        parts += what_is_assumed(record.get("assumptions", []))
+        parts += what_is_assumed(record["assumptions"])
         parts += went_wrong({study["name"]: study["mistakes"] for study in record["studies"]})
     return "\n\n".join(parts) + "\n"
 
@@ -426,11 +424,11 @@ def _made(record: Mapping[str, Any]) -> str:
     machine = record["machine"]
     days = sorted({study["date"] for study in record["studies"] if study["date"]})
     when = " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "no study ran"
-    turns = max((study.get("turns", _TURNS_BEFORE) for study in record["studies"]), default=1)
+    turns = max((study["turns"] for study in record["studies"]), default=1)
     return (
         f"`{_OUT.sub('', record['replay'])}`, {when}, on {machine['processor']}, "
-        f"{machine['cores']} cores, {machine['system']}, joinsim {record['versions']['joinsim']}; "
-        f"measured in {turns} turn{'s' * (turns > 1)}."
+        f"{format_many(machine['cores'], 'core')}, {machine['system']}, "
+        f"joinsim {record['versions']['joinsim']}; measured in {format_many(turns, 'turn')}."
     )
 
 

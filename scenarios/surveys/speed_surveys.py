@@ -76,11 +76,11 @@ _NESTED_LOOP_PAIRS = 2e9
 """Most pairs that a nested loop compares in a pass, which is then shorter."""
 _CHECKED = 8_192
 """The last tuples, whose matches are compared with numpy's."""
-_COMPILING = 1 << 6
 BEFORE, DRIFTING, WINDOWS = 4, 10, 20
 """Windows of tuples before the drift, while it lasts, and in all."""
 _MATCH_RATE = 2
 _COMPILING_BITS = 6
+"""Of a small window, over which kernels run once, untimed, to be compiled."""
 
 
 def take_subwindow_speed(survey: SubwindowSpeedSurvey, seed: int, profile: CostProfile) -> Surveyed:
@@ -264,11 +264,12 @@ def take_window_join_speed(
     """Fill the windows, replace them once, and time each pass; check the last tuples' matches."""
     keep_freed_memory()
     workload, tuples = survey.workload, _pass_tuples(survey)
+    compiling = 1 << _COMPILING_BITS
     small = WindowWorkload(
-        windows=(_COMPILING, _COMPILING), self_join=workload.self_join, values=workload.values
+        windows=(compiling, compiling), self_join=workload.self_join, values=workload.values
     )
-    _window_stream(survey, small).advance(4 * _COMPILING, timed=False)  # the first ones compile
-    stream = _window_stream(survey, workload)
+    _drive(survey, small).advance(4 * compiling, timed=False)
+    stream = _drive(survey, workload)
     stream.fill(workload.arrivals)
     stream.advance(min(tuples, workload.arrivals), timed=False)  # memory is not new after that
     passes = [stream.advance(tuples, timed=True) for _ in range(survey.passes)]
@@ -296,8 +297,8 @@ def _pass_tuples(survey: WindowJoinSpeedSurvey) -> int:
     return tuples
 
 
-def _window_stream(survey: WindowJoinSpeedSurvey, workload: WindowWorkload) -> Stream:
-    return Stream(
+def _drive(survey: WindowJoinSpeedSurvey, workload: WindowWorkload) -> DrivenJoin:
+    return DrivenJoin(
         make_join(survey),
         workload.rows,
         batch_rows=survey.batch_rows,
@@ -306,7 +307,7 @@ def _window_stream(survey: WindowJoinSpeedSurvey, workload: WindowWorkload) -> S
     )
 
 
-class Stream:
+class DrivenJoin:
     """A join, and how far its streams have come.
 
     Attributes
@@ -378,9 +379,7 @@ def make_join(survey: WindowJoinSpeedSurvey) -> WindowJoin:
 def take_drift_speed(survey: DriftSpeedSurvey, seed: int, profile: CostProfile) -> Surveyed:
     """Join all phases in each pass; check the matches of the last window."""
     keep_freed_memory()
-    _drift_pass(
-        survey.model_copy(update={"window_bits": _COMPILING_BITS})
-    )  # the first one compiles
+    _drift_pass(survey.model_copy(update={"window_bits": _COMPILING_BITS}))
     passes = [_drift_pass(survey) for _ in range(survey.passes)]
     window = 1 << survey.window_bits
     taken = [median(seconds) for seconds in zip(*(seconds for seconds, _ in passes), strict=True)]
@@ -401,7 +400,7 @@ def _drift_pass(survey: DriftSpeedSurvey) -> tuple[list[float], MatchSums]:
     """Return the seconds that each window of tuples took, and the matches of the last ones."""
     window = 1 << survey.window_bits
     spec = WindowJoinSpec(merge_ratio=survey.merge_ratio, threads=survey.threads)
-    stream = Stream(
+    stream = DrivenJoin(
         spec.make(self_join=True, unit_ps=None),
         partial(_drifting_rows, survey),
         batch_rows=survey.batch_rows,

@@ -13,11 +13,11 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from rich import table as rich
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
+from rich.table import Table
 from rich.text import Text
 
 from joins.errors import show_controls
@@ -94,9 +94,9 @@ def print_table(out: Console, table: TextTable) -> None:
         _print_blocks(out, table)
 
 
-def _drawn(table: TextTable) -> rich.Table:
+def _drawn(table: TextTable) -> Table:
     if table.columns:
-        shown = rich.Table(
+        shown = Table(
             box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title=table.title or None, title_justify="left"
         )
         for place, column in enumerate(table.columns):
@@ -107,13 +107,13 @@ def _drawn(table: TextTable) -> rich.Table:
                 longest = max(cell_len(str(text)) for text in texts)
                 shown.add_column(column, justify="right", no_wrap=True, min_width=longest)
     else:
-        shown = rich.Table.grid(padding=(0, 2))
+        shown = Table.grid(padding=(0, 2))
     for row in table.rows:
         shown.add_row(*map(styled, row))
     return shown
 
 
-def _fits(out: Console, shown: rich.Table) -> bool:
+def _fits(out: Console, shown: Table) -> bool:
     room = out.options.update(max_width=_UNBOUNDED)
     return Measurement.get(out, room, shown).minimum <= out.width
 
@@ -138,7 +138,7 @@ def _print_blocks(out: Console, table: TextTable) -> None:
     if table.title:
         out.print(table.title)
     for row in table.rows:
-        block = rich.Table.grid(padding=(0, 2))
+        block = Table.grid(padding=(0, 2))
         for column, cell in zip(table.columns, row, strict=False):
             block.add_row(f" {column}", styled(cell))
         out.print(block)

@@ -27,7 +27,7 @@ from rich.table import Table
 from actors import protocol
 from netsim.trace import COLUMNS
 from scenarios.formatting import format_duration
-from scenarios.observer import Line, Observer
+from scenarios.observer import COMPILING, Line, Observer
 from scenarios.plan import Plan
 from scenarios.report.run_load import NEAR_SATURATION
 from scenarios.terminal.printing import console
@@ -35,8 +35,6 @@ from scenarios.terminal.views import show_plan, show_streams, show_study
 
 if TYPE_CHECKING:
     from scenarios.study.study import Study
-
-_COMPILING = "compiling what this plan needs, once for this machine and version ..."
 
 PES_SHOWN = 30
 """As many as a small terminal has lines for; those with the highest load."""
@@ -65,10 +63,6 @@ class Terminal(Observer):
     def note(self, text: str) -> None:
         """Write on stderr what is being done."""
         self._stderr.print(text, style="dim", markup=False)
-
-    def compiling(self) -> None:
-        """Write on stderr that kernels are compiled, before the run."""
-        self.note(_COMPILING)
 
     def planned(self, plan: Plan) -> None:
         """Print what will run, before its first event."""
@@ -148,7 +142,7 @@ class ProgressLine(Line):
 
     def on_compile(self) -> None:
         """Show that kernels are compiled, whose machine code is then stored."""
-        self._bar.console.print(_COMPILING, style="dim")
+        self._bar.console.print(COMPILING, style="dim")
 
     def on_judge(self) -> None:
         """Show that the answer is being checked."""

@@ -175,10 +175,13 @@ def show_comparison(
 ) -> None:
     """Print one table of all systems, fastest first, and what they cannot do."""
     print_table(out, comparison_table(comparison))
+    base = comparison.base
+    time = "of this machine"
+    if base.clock == "virtual":
+        time = f"virtual time, at the costs of the profile {_profile(base)}"
     print_wrapped(
         out,
-        "tuples/s and ms are virtual time, at the costs of the profile "
-        f"{_profile(comparison.base)}; kernel s is real time spent inside the operators; state is "
+        f"tuples/s and ms are {time}; kernel s is real time spent inside the operators; state is "
         "what they store at the end",
         "dim",
     )
@@ -383,14 +386,14 @@ def show_operators(out: Console, measured: Calibrated) -> None:
         for system, roles in measured.operators.items()
         for role, cost in roles.items()
     ]
-    columns = ("system", "operator", "us a message", "ns a tuple", "work %")
+    columns = ("system", "operator", "µs a message", "ns a tuple", "work %")
     print_table(out, TextTable(columns=columns, rows=rows, text_columns=2))
     out.print("work: of what it costs by structures and units")
     transport = measured.transport
     assert transport is not None
     out.print(
-        f"a message within a process: {transport.local_message_ps / 1e6:,.3g} us; to another, for "
-        f"its sender: {transport.sent_message_ps / 1e6:,.3g} us"
+        f"a message within a process: {transport.local_message_ps / 1e6:,.3g} µs; to another, for "
+        f"its sender: {transport.sent_message_ps / 1e6:,.3g} µs"
     )
 
 

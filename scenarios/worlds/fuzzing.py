@@ -25,7 +25,7 @@ from actors.whole_files import check_can_be_made, write_text, writing
 from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from netsim.outcome import Outcome
-from scenarios.config import MAX_SEED
+from scenarios.config import MAX_SEED, NetworkConfig
 from scenarios.observer import SILENT, Line, Observer
 from scenarios.run import FinishedRun, execute
 from scenarios.run_directory import RUNS
@@ -336,9 +336,12 @@ def features_of(world: World) -> list[str]:
         for key in getattr(world, section)
         if key not in ("preset", "batch_rows")
     ]
-    features += [f"preset {world.network.get('preset', 'rack')}", f"{world.sink} sinks"]
-    features += ["streams in files"] * (world.segment_rows is not None)
-    features += ["parameters"] * bool(world.parameters)
+    preset = world.network.get("preset", NetworkConfig.model_fields["preset"].default)
+    features += [f"preset {preset}", f"{world.sink} sinks"]
+    if world.segment_rows is not None:
+        features.append("streams in files")
+    if world.parameters:
+        features.append("parameters")
     features += [f"fault {kind}" for kind in dict.fromkeys(row["kind"] for row in world.faults)]
     if world.recovery:
         features.append(f"guarantee {world.recovery.get('guarantee', 'exactly_once')}")

@@ -189,22 +189,21 @@ def _keys(session: SparkSession, shards: int, partitions: int) -> tuple[int, ...
 
 def write_arrivals(
     files: tuple[StreamFile, ...], feeding: Feeding, folder: Path, *, rows: int
-) -> int:
-    """Write the arrivals of *files* as runs of *rows* into *folder*; return how many there are.
+) -> None:
+    """Write the arrivals of *files* as runs of *rows* into *folder*.
 
     Spark takes files by their time of change, so each is a second later than the one before.
     """
     folder.mkdir(parents=True)
     feed = open_feed(files, feeding.disorder)
-    run, total, arrivals = 0, 0, feed.take(rows)
+    run, arrivals = 0, feed.take(rows)
     while arrivals is not None:
         following = feed.take(rows)
         path = folder / f"run-{run:06d}.parquet"
         table = _batches(arrivals, last=following is None)
         pq.write_table(table, path, compression="none", use_dictionary=False)
         os.utime(path, (run, run))
-        run, total, arrivals = run + 1, total + len(arrivals), following
-    return total
+        run, arrivals = run + 1, following
 
 
 def arrivals_parcel(arrivals: Arrivals, *, last: bool) -> bytes:

@@ -107,6 +107,11 @@ def test_an_engine_is_stopped_at_its_limit_in_the_main_thread_alone() -> None:
         threads.submit(compare, limit_s=9).result()
 
 
+def test_engines_may_be_named_by_a_tuple(spark: object, prepared_once: None) -> None:
+    compared = js.scenario("oij-w1", scale="smoke").compare_engines(("duckdb", "polars"))
+    assert "--engines duckdb,polars" in compared.replay
+
+
 def test_a_run_takes_no_survey_in_its_place() -> None:
     with pytest.raises(js.ConfigError, match="oij-w1: survey is for a study or a sweep"):
         js.scenario("oij-w1", scale="smoke").run(survey={"of": "plans"})

@@ -111,14 +111,14 @@ def test_a_rate_that_there_was_no_time_to_test_is_not_one_that_is_too_high(
     scenario = of_query(QUERY, data(), None)
     found = kp_oij(scenario)
     search = search_of(scenario, rate_tps=1_000)
-    run_one = search.run_one
+    run_one = search._run_one
 
     def at_no_rate(one: Any, rate_tps: int | None, *rest: Any) -> Any:
         if rate_tps is not None:
             raise ended
         return run_one(one, rate_tps, *rest)
 
-    monkeypatch.setattr(search, "run_one", at_no_rate)
+    monkeypatch.setattr(search, "_run_one", at_no_rate)
     (one,) = search.measure_all(found[:1], ROWS, "all", last=True)
     assert one.saturated
     assert one.keeps_up is keeps_up
@@ -134,7 +134,7 @@ def test_one_that_takes_too_long_is_given_up_and_has_not_failed(
     def too_slow(*_: Any) -> Any:
         raise _HopelessError("it takes too long")
 
-    monkeypatch.setattr(search, "run_one", too_slow)
+    monkeypatch.setattr(search, "_run_one", too_slow)
     search.measure_all(found[:1], ROWS, "all")
     assert search.spent.given_up == [f"{found[0].label}: it takes too long"]
     assert not search.spent.failed
@@ -188,14 +188,14 @@ def test_one_whose_answer_was_wrong_is_not_ranked(
     scenario = of_query(QUERY, data(), None)
     found = kp_oij(scenario)
     search = search_of(scenario, rate_tps=1_000)
-    run_one = search.run_one
+    run_one = search._run_one
 
     def wrong(one: Any, rate_tps: int | None, *rest: Any) -> Any:
         if rate_tps == at:
             raise _WrongError
         return run_one(one, rate_tps, *rest)
 
-    monkeypatch.setattr(search, "run_one", wrong)
+    monkeypatch.setattr(search, "_run_one", wrong)
     (one,) = search.measure_all([replace(found[0], rows=100)], ROWS, "all", last=True)
     assert not one.rows
     assert search.spent.failed == [f"{found[0].label}: its answer was wrong"]
