@@ -51,6 +51,14 @@ class Places:
         return self.group == self.group_of[pe]
 
     @property
+    def reached(self) -> np.ndarray:
+        """Which PEs any of the tuples go to, as a mask."""
+        groups = max(self.group_of.max(), self.group.max(initial=0)) + 1
+        goes_to = np.zeros(groups + 1, np.bool_)  # the last, at -1, is no group
+        goes_to[self.group] = True
+        return goes_to[self.group_of]
+
+    @property
     def everywhere(self) -> bool:
         """Whether all PEs are one group, so that every tuple goes to each of them."""
         return not self.group_of.any()
@@ -85,7 +93,7 @@ class RoundRobinRouting:
 
     def probes_at(self, stream: int, batch: Batch) -> Places:
         """Return the other stream's side; in a self join there is but one."""
-        return Places(np.zeros_like(batch.id), self._others[stream])
+        return Places(np.zeros(len(batch), np.int64), self._others[stream])
 
     @cached_property
     def _numbers(self) -> np.ndarray:
@@ -109,11 +117,19 @@ class ReplicatedRouting:
 
     def stored_at(self, stream: int, batch: Batch) -> Places:
         """Return all PEs."""
-        return Places(np.zeros_like(batch.id), np.zeros(self.pes, np.int64))
+        return Places(np.zeros(len(batch), np.int64), self._as_one)
 
     def probes_at(self, stream: int, batch: Batch) -> Places:
         """Return one PE by hash of the tuple's position."""
-        return Places(partition(batch.id, self.pes), np.arange(self.pes))
+        return Places(partition(batch.id, self.pes), self._numbers)
+
+    @cached_property
+    def _as_one(self) -> np.ndarray:
+        return np.zeros(self.pes, np.int64)
+
+    @cached_property
+    def _numbers(self) -> np.ndarray:
+        return np.arange(self.pes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,8 +156,12 @@ class GridRouting:
     def _line(self, axis: int, batch: Batch) -> Places:
         """Return one row (axis 0) or column (axis 1) for each tuple, by hash of its position."""
         lines = (self.rows, self.columns)[axis]
-        line_of = np.indices((self.rows, self.columns))[axis].ravel()
-        return Places(partition(batch.id, lines), line_of)
+        return Places(partition(batch.id, lines), self._lines[axis])
+
+    @cached_property
+    def _lines(self) -> np.ndarray:
+        """The row and the column of each PE."""
+        return np.indices((self.rows, self.columns)).reshape(2, -1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +195,11 @@ class HashRouting:
         keys = values.astype(equality.dtype, copy=False)
         if equality.dtype == "float64":
             keys = keys + 0.0  # -0.0 equals 0.0, but only one of them has its bits
-        return Places(partition(keys.view(np.int64), self.pes), np.arange(self.pes))
+        return Places(partition(keys.view(np.int64), self.pes), self._numbers)
+
+    @cached_property
+    def _numbers(self) -> np.ndarray:
+        return np.arange(self.pes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +254,13 @@ class WindowRouter(Actor):
         if everywhere:
             context.send("joiner", Share(parts, horizon, span))
             return
-        for pe in range(self._pes):
+        reached = np.logical_or.reduce([one.reached for both in places for one in both])
+        for pe in np.flatnonzero(reached).tolist():
             share = tuple(
                 part.take(stored.at(pe) | probing.at(pe))
                 for part, (stored, probing) in zip(parts, places, strict=True)
             )
-            if any(len(part) for part in share):
-                context.send("joiner", Share(share, horizon, span), to=pe)
+            context.send("joiner", Share(share, horizon, span), to=pe)
 
 
 class Relay(Actor):
@@ -293,19 +317,19 @@ class Joiner(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Store, probe, answer and expire."""
         share: Share = message.payload
-        probing = []
         for stream, part in enumerate(share.parts):
             batch, index = part.batch, self._indexes[stream]
             stored = self._routing.stored_at(stream, batch).at(self._pe)
             ids = batch.id[stored]
             work = index.insert(codes_of(self._sides.storing[stream], batch, stored), ids)
             context.charge(work, Step(f"{self._index}.insert", len(ids), len(index)))
-            probing.append(self._routing.probes_at(stream, batch).at(self._pe))
-        if any(map(np.any, probing)):
-            matches, born_ns = [], []
-            for stream, (part, rows) in enumerate(zip(share.parts, probing, strict=True)):
+        matches, born_ns = [], []
+        for stream, part in enumerate(share.parts):
+            rows = self._routing.probes_at(stream, part.batch).at(self._pe)
+            if rows.any():
                 matches.append(self._probe(stream, part, rows, context))
                 born_ns.append(part.born_ns[rows])
+        if matches:
             context.send("sink", Answers(tuple(matches), tuple(born_ns), share.span))
         for index, horizon in zip(self._indexes, share.horizon, strict=True):
             expire(context, self._index, index, horizon)

@@ -16,7 +16,7 @@ _RUN_LATER = (isgeneratorfunction, iscoroutinefunction, isasyncgenfunction)
 """A call of such a function returns at once, and runs nothing of it."""
 
 
-class Operator(NamedTuple):
+class OperatorSummary(NamedTuple):
     """The actors of one role, and who they send to.
 
     Attributes
@@ -139,7 +139,7 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
         owners: dict[str, str | None] = dict(self.nodes(data="partition_of"))
         return {sink: owner for sink, owner in owners.items() if owner is not None}
 
-    def summary(self) -> dict[str, Operator]:
+    def summary(self) -> dict[str, OperatorSummary]:
         """Return each operator by its role; partitions of results are a part of who finds them."""
         owners, whole = set(self.partitions.values()), self.without_partitions()
         wiring, summary = whole.wiring, {}
@@ -149,7 +149,7 @@ class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]
                 for port, receivers in wiring[name].items():
                     sends.setdefault(port, {}).update(dict.fromkeys(receivers))
             lists = {port: list(receivers) for port, receivers in sends.items()}
-            summary[role] = Operator(names, lists, not owners.isdisjoint(names))
+            summary[role] = OperatorSummary(names, lists, not owners.isdisjoint(names))
         return summary
 
     def __repr__(self) -> str:

@@ -239,7 +239,8 @@ def source_loads(job: Job, graph: ActorGraph) -> dict[str, float]:
     specs = graph.specs
     streams = {source: specs[source].arguments["stream"] for source in sorted(graph.sources)}
     sources = Counter(streams.values())
-    return _over_mean({name: job.files[at].tuples / sources[at] for name, at in streams.items()})
+    tuples = [file.tuples for file in job.files]
+    return _over_mean({name: tuples[at] / sources[at] for name, at in streams.items()})
 
 
 def loads_by_key(job: Job, distribution: ByKey, replicas: Sequence[str]) -> dict[str, float]:
@@ -249,12 +250,13 @@ def loads_by_key(job: Job, distribution: ByKey, replicas: Sequence[str]) -> dict
     """
     tuples = np.zeros(len(replicas))
     for stream, file in enumerate(job.files):
-        if not file.tuples:
+        of_stream = file.tuples
+        if not of_stream:
             continue
         first = next(file.batches())
         homes = distribution.groups(with_key(job.query, job.schemas, stream, first))
         share = np.bincount(homes, minlength=len(replicas)) / len(first)
-        tuples += file.tuples * share
+        tuples += of_stream * share
     return _over_mean(dict(zip(replicas, tuples.tolist(), strict=True)))
 
 

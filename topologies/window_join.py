@@ -134,7 +134,7 @@ def connect_by_trees(graph: ActorGraph, pes: list[str], fanout: int | None) -> l
     sink = graph.add_sink(gathers=bool(gather))
     for parent, children in [*gather.items(), (sink, tails)]:
         for child in children:
-            graph.connect(child, "sink" if child in pes else "out", parent)
+            graph.connect(child, "out" if child in gather else "sink", parent)
     return heads
 
 

@@ -125,6 +125,11 @@ class Costing:
         own = np.where(members > 1, _OWN_BYTES - _KEY_BYTES * members, 0)
         return Outputs(done=done, newest=done, full_bytes=full_bytes + own, in_tree=True)
 
+    def members(self, sets: Iterable[tuple[int, ...]]) -> np.ndarray:
+        """Return which streams each of *sets* has, bool, (sets, streams)."""
+        streams = range(len(self.statistics.streams))
+        return np.array([np.isin(streams, members) for members in sets])
+
     def rates(self, outputs: Outputs) -> np.ndarray:
         """Return the tuples a second of every output by the stream of the newest, (rows, streams).
 
@@ -301,14 +306,11 @@ def estimate_plan(statistics: JoinStatistics, plan: JoinPlan) -> PlanEstimate:
     costing = Costing(statistics, tuple(OneWayJoin))
     joins = plan.one_way_joins
 
-    def members(sets: Iterable[tuple[int, ...]]) -> np.ndarray:
-        return np.array([np.isin(range(len(statistics.streams)), streams) for streams in sets])
-
     in_tree = isinstance(plan, TreePlan)
-    newest = None if in_tree else members(join.newest for join in joins)
-    probe = costing.outputs(members(join.probe for join in joins), newest)
+    newest = None if in_tree else costing.members(join.newest for join in joins)
+    probe = costing.outputs(costing.members(join.probe for join in joins), newest)
     stored = list(dict.fromkeys(join.stored for join in joins))
-    costs = costing.costs(probe, costing.outputs(members(stored)))
+    costs = costing.costs(probe, costing.outputs(costing.members(stored)))
     rates = costing.rates(probe).sum(axis=1)
     estimates = []
     for place, join in enumerate(joins):

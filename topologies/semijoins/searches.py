@@ -233,10 +233,7 @@ class _TwoWayPricing:
         at_source, at_destination = everything[costing.at_source], everything[~costing.at_source]
         self._last_ways = [(everything, everything)]
         self._ways = [(at_source, at_destination), (at_destination, at_source)]
-        done = np.zeros((len(sets), len(costing.statistics.streams)), dtype=bool)
-        for row, members in enumerate(sets):
-            done[row, members] = True
-        outputs = costing.outputs(done)
+        outputs = costing.outputs(costing.members(sets))
         self._costs = costing.costs(outputs, outputs)
 
     def joined(
