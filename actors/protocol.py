@@ -7,7 +7,7 @@ wants done is recorded on its context; a host runs the actor and hands the recor
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -34,8 +34,8 @@ NO_SPAN = (-1, -1)
 
 HEADER_BYTES = 32
 """Size on the wire of what frames a payload: its kind and length, and at most three numbers such as
-a watermark, an epoch or a position, beside which PE, stream or step it is of. So a punctuation,
-which has nothing else, is so long."""
+a watermark, an epoch or a position, beside which PE, stream or step it is of. A punctuation is a
+header alone."""
 
 _NUMBER_BYTES = 8
 
@@ -238,7 +238,7 @@ class Reply:
     sends: list[Sent] = field(default_factory=list)
     timers: list[tuple[int, str]] = field(default_factory=list)
     emitted: list[Any] = field(default_factory=list)
-    steps: Sequence[tuple[Step, Work]] = ()
+    steps: list[tuple[Step, Work]] = field(default_factory=list)
     failure: ActorError | None = None
 
 

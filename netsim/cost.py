@@ -172,8 +172,11 @@ class StructureCost:
     def __post_init__(self) -> None:
         for name in ("sizes", "rows"):
             points = getattr(self, name)
-            if not _ascend(points) or points[0] < 1:
-                raise ValueError(f"{name} are {list(points)}; they must ascend, from 1 or more")
+            if not points or points[0] < 1 or not _ascend(list(map(_log2, points))):
+                raise ValueError(
+                    f"{name} are {list(points)}; they must ascend from 1 or more, each by a "
+                    "sixteenth at least"
+                )
         if [len(row) for row in self.percents] != [len(self.rows)] * len(self.sizes):
             raise ValueError(
                 "percents must have a row for each size, with an entry for each of rows"
@@ -393,11 +396,9 @@ class CostProfile:
         It is for a machine that prices parts of a step by itself, in a structure of that *size*
         and long calls. An insertion costs what belongs to a tuple, too: there is one for each.
         """
-        cost = self.structures.get(name)
-        if cost is None:
-            return self.unit_ps
-        units = [*cost.units_at(size), 1000]
-        units[INSERTS] += cost.tuple_ps_at(size)
+        units = list(self._units_in(name, size))
+        if name in self.structures:
+            units[INSERTS] += self.structures[name].tuple_ps_at(size)
         return tuple(units)
 
     def on_cores(self, cores: int, *, same: bool = False) -> Self:
@@ -418,9 +419,13 @@ class CostProfile:
 
         What else a call and a tuple cost is not in it.
         """
-        cost = self.structures.get(name)
-        units = self.unit_ps if cost is None else (*cost.units_at(size), 1000)
+        units = self._units_in(name, size)
         return sum(count * ps for count, ps in zip(work, units, strict=True)) / 1000
+
+    def _units_in(self, name: str, size: int) -> tuple[int, ...]:
+        """Return the prices of units in a step that has its own, else those of all steps."""
+        cost = self.structures.get(name)
+        return self.unit_ps if cost is None else (*cost.units_at(size), 1000)
 
     @property
     def unit_ps(self) -> tuple[int, ...]:

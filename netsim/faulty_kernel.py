@@ -9,7 +9,7 @@ then its room in the inbox is free again when it should have arrived, and a seco
 no room is dropped.
 
 An actor that pauses has its services interrupted, while its messages still arrive and are
-acknowledged, by the machine's system as it were. Other links and actors are as in the plain kernel.
+acknowledged, as by an operating system. Other links and actors are as in the plain kernel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The journal of a run: one row for every message and timer that was served, and its digest.
+"""The trace of a run: one row for every message and timer that was served, and its digest.
 
 The digest is the identity of a run: two runs with one digest had the same messages, of the same
 sizes, at the same virtual times, in the same order.
@@ -53,7 +53,7 @@ def trace_names(wiring: Wiring) -> list[str]:
     return [*wiring, *sorted(ports), START, TIMER]
 
 
-def codes_of(names: pa.DictionaryArray, codes: Mapping[str, int]) -> np.ndarray:
+def name_codes(names: pa.DictionaryArray, codes: Mapping[str, int]) -> np.ndarray:
     """Return the codes of the names in rows that were read, int64; -1 where a name has none."""
     known = np.array([codes.get(name, -1) for name in names.dictionary.to_pylist()], np.int64)
     return known[names.indices.to_numpy()]

@@ -101,7 +101,7 @@ class RecordingContext:
             )
         reply = self._reply
         if step is not None:
-            reply.steps = [*reply.steps, (step, work)]
+            reply.steps.append((step, work))
         else:
             reply.work = work if reply.work is NO_WORK else reply.work + work
 
@@ -191,7 +191,7 @@ class Cell(RecordingContext):
         user can fix pass through.
         """
         self.now = now
-        self._reply = reply = Reply(NO_WORK, [], [], [])  # faster than the defaults
+        self._reply = reply = Reply(NO_WORK, [], [], [], [])  # faster than the defaults
         start = self._clock()
         try:
             self.actor.receive(Message(sender, port, payload), self)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from actors.feed import Disorder, Recorded, StreamData, only_times_of_others, open_feed
 from actors.protocol import NS_PER_S
 from actors.result_files import summary_path
-from netsim.trace import READ_ROWS, TIMES, codes_of
+from netsim.trace import READ_ROWS, TIMES, name_codes
 from scenarios.result_readers import LatencyHistogram, Summaries
 
 BINS_MAX = 60
@@ -139,7 +139,7 @@ def analyse_trace(
 def _add_rows(
     figures: TraceFigures, rows: pa.RecordBatch, index: dict[str, int], is_source: np.ndarray
 ) -> None:
-    sender, receiver = (codes_of(rows[column], index) for column in ("sender", "receiver"))
+    sender, receiver = (name_codes(rows[column], index) for column in ("sender", "receiver"))
     times = np.stack([rows[column].to_numpy() for column in TIMES], axis=1)
     _, _, arrived_ns, started_ns, done_ns = times.T
     np.add.at(figures.busy_ns, receiver, done_ns - started_ns)

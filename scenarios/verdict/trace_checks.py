@@ -24,7 +24,7 @@ from actors.result_files import COLLECTORS_SCHEMA
 from joins.hashing import mix
 from netsim.network import link_between
 from netsim.outcome import Outcome
-from netsim.trace import COLUMNS, READ_ROWS, TIMES, codes_of, trace_names
+from netsim.trace import COLUMNS, READ_ROWS, TIMES, name_codes, trace_names
 from scenarios.verdict import CheckResult
 
 _MOST_BYTES = 2**30
@@ -151,7 +151,7 @@ class ReadTrace:
                 columns[place] = column.to_numpy()
                 continue
             codes = self._ports if COLUMNS[place] == "port" else self._actors
-            columns[place] = codes_of(column, codes)
+            columns[place] = name_codes(column, codes)
             unknown |= columns[place] < 0
         self.unknown += int(unknown.sum())
         return columns
