@@ -41,7 +41,7 @@ class StreamFile:
     schema
         The join fields to read, and the stream's name.
     directory
-        Folder of Parquet segments, in stream order by file name, with columns ``id`` and ``ts``.
+        Folder of Parquet segments, in stream order by file name, with ``ts`` and the join fields.
     rows
         Read at most so many tuples from the start; None reads all.
     """
@@ -221,7 +221,7 @@ def _opened(path: Path) -> pq.ParquetFile:
 
 
 StreamData = StreamFile | StreamTable
-"""A prepared stream, wherever it lies."""
+"""A prepared stream, on disk or in memory."""
 
 
 def only_times_of_others(
@@ -284,18 +284,21 @@ class _Reader:
     def __init__(self, file: StreamData, start: int) -> None:
         self._blocks = file.batches(start)
         self._read = [Batch.empty(file.schema)]
+        self._taken = 0
+        """Tuples of the first of these blocks."""
 
     def times(self, rows: int) -> np.ndarray:
         """Return the event times of the next *rows* tuples, fewer at the very end."""
-        missing = rows - sum(map(len, self._read))
+        missing = self._taken + rows - sum(map(len, self._read))
         while missing > 0 and (block := next(self._blocks, None)) is not None:
             self._read.append(block)
             missing -= len(block)
+        begin, stop = self._taken, self._taken + rows
         times = []  # a view where they are of one block; else no more are copied than are wanted
         for block in self._read:
-            if len(block) and rows > 0:
-                times.append(block.ts[:rows])
-                rows -= len(block)
+            if begin < min(stop, len(block)):
+                times.append(block.ts[begin:stop])
+            begin, stop = 0, stop - len(block)
         return times[0] if len(times) == 1 else np.concatenate([self._read[0].ts[:0], *times])
 
     def take(self, rows: int) -> Batch:
@@ -304,11 +307,13 @@ class _Reader:
         Most are in one block; to join blocks whenever one is read would copy them all.
         """
         parts = []
-        while rows > len(self._read[0]):
-            rows -= len(self._read[0])
-            parts.append(self._read.pop(0))
-        parts.append(self._read[0].slice(0, rows))
-        self._read[0] = self._read[0].slice(rows, len(self._read[0]))
+        while self._taken + rows > len(self._read[0]):
+            block = self._read.pop(0)
+            parts.append(block.slice(self._taken, len(block)))
+            rows -= len(block) - self._taken
+            self._taken = 0
+        parts.append(self._read[0].slice(self._taken, self._taken + rows))
+        self._taken += rows
         return Batch.concat(parts)
 
 

@@ -31,9 +31,10 @@ LINGER_NS = 5_000_000
 some ten microseconds wherever it goes: at one in 5 ms that is a few thousandths of a core."""
 
 _FIRST_ROWS = 4_096
+"""Tuples of the first batch where all are there at once."""
 _MOST_ROWS = 65_536
-"""Tuples of the first batch where all are there at once, and of any batch: in one of these what a
-message costs is a thousandth of what its tuples do, and it still is some megabytes."""
+"""Tuples of any batch at most: what a message costs is then a thousandth of what its tuples do, and
+it has some megabytes."""
 _LEAST_MESSAGES = 8
 """No batch that grew has more than this part of the streams: the stages of a system work side by
 side only as long as there are several messages under way."""
@@ -184,7 +185,7 @@ class Source(TakesArrivals):
         self._feeding = feeding
         self._next: Arrivals | None = None
         self._messages = self._taken = 0
-        self._most = full_rows(files)
+        self._most = feeding.batch_rows or full_rows(files)
 
     def receive(self, message: Message, context: Context) -> None:
         """Send what is due and set the timer for the next batch."""
@@ -229,8 +230,8 @@ class Source(TakesArrivals):
         return Fed(arrivals, tuple(birth_ns(seq, rate, now) for seq in arrivals.seq), last=last)
 
     def _due_ns(self, arrivals: Arrivals, now: int) -> int:
-        last = np.array([arrivals.span[1]])
-        return int(birth_ns(last, self._feeding.rate_tps, now)[0])
+        rate = self._feeding.rate_tps
+        return now if rate is None else arrivals.span[1] * NS_PER_S // rate
 
 
 @storable
@@ -273,6 +274,8 @@ class Probes:
     @classmethod
     def concat(cls, parts: Sequence[Probes]) -> Probes:
         """Join *parts* of one stream (at least one) end to end."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             Batch.concat([part.batch for part in parts]),
             np.concatenate([part.start for part in parts]),
@@ -283,5 +286,8 @@ class Probes:
 
 def as_probes(fed: Fed, bounds: WindowBounds | EventTimeBounds) -> tuple[Probes, ...]:
     """Return the tuples of *fed*, one `Probes` per stream, and move *bounds* past them."""
-    parts = zip(fed.arrivals.parts, bounds.advance(fed.arrivals), fed.born_ns, strict=True)
-    return tuple(Probes(batch, *seen, born_ns) for batch, seen, born_ns in parts)
+    seen = bounds.advance(fed.arrivals)
+    parts = []
+    for batch, (start, stop), born_ns in zip(fed.arrivals.parts, seen, fed.born_ns, strict=True):
+        parts.append(Probes(batch, start, stop, born_ns))
+    return tuple(parts)

@@ -32,8 +32,10 @@ class Arrivals:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: the tuples, and the arrival number of each."""
-        pairs = zip(self.parts, self.seq, strict=True)
-        return sum(part.nbytes + seq.nbytes for part, seq in pairs)
+        nbytes = 0
+        for part, seq in zip(self.parts, self.seq, strict=True):
+            nbytes += part.nbytes + seq.nbytes
+        return nbytes
 
     def __len__(self) -> int:
         return sum(map(len, self.seq))

@@ -292,7 +292,7 @@ class WindowBounds(Stateful):
         bounds = []
         for stream, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
             probed = len(self._windows) - 1 - stream
-            preceding = before[probed] + np.searchsorted(arrivals.seq[probed], seq)
+            preceding = before[probed] + arrivals.seq[probed].searchsorted(seq)
             times, first = self._ts[probed].values, self._first[probed]
             start, stop = self._windows[probed].seen(times, first, part.ts, preceding)
             bounds.append((start, stop))

@@ -137,7 +137,7 @@ class RowMaker(Stateful):
             (probing,), (storing,) = self._sides.probing[stream], self._sides.storing[stream]
             if self.indexed is None:
                 low, high = np.full(len(part), LEAST), np.full(len(part), GREATEST)
-            else:  # without the checks of `ranges_for`, which cost more than a small batch
+            else:
                 low, high = probing.bounds(part.fields[probing.probe_field])
             (key,) = codes_of([storing], part)
             side = np.full(len(part), stream)
