@@ -24,7 +24,7 @@ from actors.results import Found, send_answers
 from actors.source import Fed, Probes, as_probes
 from actors.window_join import expire
 from joins.batch import Schema
-from joins.codes import GREATEST
+from joins.codes import GREATEST, LEAST
 from joins.indexes.index import Index, codes_of, ranges_of
 from joins.indexes.structures import make_window_index
 from joins.matches import Matches, ProbeResult, listed_ids
@@ -368,7 +368,9 @@ class RestingCore(Core):
         if self._window.kind == "count":
             return reached - self._share
         batch = self._segments[flow.direction].tuples.batch
-        old = int(np.searchsorted(batch.ts, batch.ts[-1:] - self._share)[0]) if len(batch) else 0
+        # Not less than the least int64, which a difference would wrap around to the greatest.
+        oldest = np.maximum(batch.ts[-1:], LEAST + self._share) - self._share
+        old = int(np.searchsorted(batch.ts, oldest)[0]) if len(batch) else 0
         return reached - (len(batch) - old)
 
 
@@ -377,7 +379,7 @@ class LowLatencyCore(Core):
 
     A rightward tuple meets what is stored at each core, a leftward one only the tuples that had
     been through the whole chain when it entered: with the others it is they that meet it, at its
-    home, or in flight. In flight it is where it has left a core and not reached the next: a copy
+    home, or in flight. It is in flight when it has left a core and not reached the next: a copy
     stays until the neighbour on the left has it, unless it has passed its home and is met there.
     (The original marks stored tuples as expedited until they have been through, and acknowledges
     each leftward tuple; here messages say how far the other flow had come.)

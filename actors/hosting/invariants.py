@@ -61,7 +61,7 @@ class _Record:
     timers
         Port to the times that its timers are set for.
     promised
-        Origin, type of the payload, what about and which promise, to the last one.
+        Origin, type of the payload, stream and promise, to the last value promised.
     """
 
     on_way: defaultdict[Origin, deque[Any]] = field(default_factory=lambda: defaultdict(deque))

@@ -26,8 +26,8 @@ _BYTES_A_MESSAGE = 2_500
 """Bytes of state that may be saved for each message: a tenth of what a message takes, at least."""
 
 _ATTEMPTS = 3
-"""Hosts that are made in place of a lost one, and are lost before they answer more than another of
-them has, until the loss is taken for what happens always."""
+"""Replacement hosts in a row that may be lost without getting further than any before; then the
+error is raised."""
 
 _PLACE_BITS = 20
 
@@ -156,11 +156,7 @@ class JournalHost:
 
     def restore(self, actor: str, state: np.ndarray | None) -> None:
         """Replace *actor* by a new one in *state*, and write that down."""
-        self._log.append(_Restored(actor, state))
-        try:
-            self.host.restore(actor, state)
-        except self._lost:
-            self._recover()
+        self._log_and(_Restored(actor, state), lambda: self.host.restore(actor, state))
 
     def keep(self, actor: str, handle: Any) -> Any:
         """Return the payload in a form that a replacement process can read."""
@@ -170,11 +166,15 @@ class JournalHost:
 
     def forget(self) -> None:
         """Drop replies and payloads, and write that down."""
-        self._log.append(_Forgotten())
         self._open.clear()
         self._payloads.clear()
+        self._log_and(_Forgotten(), self.host.forget)
+
+    def _log_and(self, entry: _Restored | _Forgotten, call: Callable[[], None]) -> None:
+        """Write down *entry*, and *call*; a replacement does what was written down."""
+        self._log.append(entry)
         try:
-            self.host.forget()
+            call()
         except self._lost:
             self._recover()
 

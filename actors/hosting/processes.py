@@ -116,15 +116,17 @@ def pack(
     for actor in roles:
         residents.setdefault(sites[actor], []).append(actor)
     load_of = {actor: loads.get(actor, 1.0) for actor in roles}
-    given: list[dict[str, float]] = [defaultdict(float) for _ in range(min(processes, len(roles)))]
+    of_each: list[dict[str, float]] = [
+        defaultdict(float) for _ in range(min(processes, len(roles)))
+    ]
     homes: dict[str, int] = {}
     for actors in sorted(residents.values(), key=lambda actors: -load_of[actors[0]]):
         operator = roles[actors[0]]
-        least = min(process[operator] for process in given)
-        fitting = [i for i, process in enumerate(given) if process[operator] < least + 1]
-        home = min(fitting, key=lambda i: sum(given[i].values()))
+        least = min(process[operator] for process in of_each)
+        fitting = [i for i, process in enumerate(of_each) if process[operator] < least + 1]
+        home = min(fitting, key=lambda i: sum(of_each[i].values()))
         for actor in actors:
-            given[home][roles[actor]] += load_of[actor]
+            of_each[home][roles[actor]] += load_of[actor]
         homes |= dict.fromkeys(actors, home)
     return homes
 

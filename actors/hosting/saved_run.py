@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, Self, TypeVar
-from weakref import ref
+from weakref import WeakValueDictionary, ref
 from zlib import crc32
 
 import numpy as np
@@ -63,9 +63,9 @@ _BLOCK_BYTES = 1 << 20
 """Answers are handed to the system in blocks of this size."""
 _FRAME = struct.Struct("<QI")
 """Before a frame of answers, or a snapshot: its bytes, and their CRC."""
-_MOST_OF_THE_TIME = 20
-"""The next snapshot waits for so many times what the last one took, however often they are wanted:
-they take a twentieth of the time at most."""
+_PAUSE_FACTOR = 20
+"""The next snapshot is at least so many times as far off as the last one took, however often they
+are wanted: they take a twentieth of the time at most."""
 
 _Time = TypeVar("_Time", int, float)
 
@@ -98,8 +98,7 @@ class SavedRun:
     Parameters
     ----------
     folder
-        Made if it is not there. What an earlier process of the same run has saved there is gone
-        on from.
+        Made if it is not there; a run that an earlier process saved there is resumed.
     every_s
         Real seconds from one snapshot to the next, at the least.
 
@@ -239,7 +238,7 @@ class SavedRun:
 
 def pause_after(took: _Time, interval: _Time) -> _Time:
     """Return the pause after a snapshot that *took* so long; at least an *interval*."""
-    return max(interval, _MOST_OF_THE_TIME * took)
+    return max(interval, _PAUSE_FACTOR * took)
 
 
 def _write(value: Any, file: BinaryIO) -> None:
@@ -258,7 +257,7 @@ def _read(file: BufferedReader, end: int) -> Any:
     content = bytearray(min(nbytes, left))
     file.readinto(content)
     if crc32(content) != check:
-        raise FormatError("its check sum is another")
+        raise FormatError("its checksum does not match")
     return from_bytes(content)
 
 
@@ -339,9 +338,6 @@ class _State:
         return self._nbytes
 
 
-_Handle = TypeVar("_Handle", _Payload, _State)
-
-
 class SavingHost:
     """Runs actors in another host, and saves the run to *disk*.
 
@@ -363,7 +359,7 @@ class SavingHost:
         self._submitted = 0
         self._payloads: list[ref[_Payload]] = []
         self._room = _FEW_PAYLOADS
-        self._earlier: list[ref[_State]] = []
+        self._earlier = WeakValueDictionary[int, _State]()
         self._serial = 0
         """States and payloads that the kernel has asked for."""
         self._open: dict[int, tuple[int, Reply | None]] = {}
@@ -403,7 +399,7 @@ class SavingHost:
             taken = self.host.snapshot(actor)
             self._disk.add_size(len(taken))
             state = _State(self._serial, taken, len(taken))
-        self._earlier = [*map(ref, _alive(self._earlier)), ref(state)]
+        self._earlier[state.number] = state
         return state
 
     def restore(self, actor: str, state: _State | None) -> None:
@@ -453,8 +449,8 @@ class SavingHost:
         # What was not saved was no longer in use: Python only has not freed it yet this time.
         for payload in _alive(self._payloads):
             payload.handle = saved.payloads.get(payload.name)
-        for earlier in _alive(self._earlier):
-            earlier.state = saved.earlier.get(earlier.number)
+        for number, earlier in self._earlier.items():
+            earlier.state = saved.earlier.get(number)
 
     def _save(self) -> None:
         """Save all states and the payloads under way, behind all messages so far."""
@@ -467,10 +463,10 @@ class SavingHost:
             one.name: payload_bytes(self.host, one.reader, one.handle)
             for one in _alive(self._payloads)
         }
-        earlier = {one.number: one.state for one in _alive(self._earlier)}
+        earlier = {number: one.state for number, one in self._earlier.items()}
         self._disk.save(Saved(states=states, payloads=payloads, earlier=earlier))
 
 
-def _alive(handles: Iterable[ref[_Handle]]) -> list[_Handle]:
-    """Return the handles still referenced."""
-    return [handle for one in handles if (handle := one()) is not None]
+def _alive(payloads: Iterable[ref[_Payload]]) -> list[_Payload]:
+    """Return the payloads still referenced."""
+    return [payload for one in payloads if (payload := one()) is not None]

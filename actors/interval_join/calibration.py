@@ -33,9 +33,9 @@ from typing import Any
 import numpy as np
 
 from actors.interval_join.distribution import Assignment, BySplitKey, Homes
-from actors.interval_join.emitter import REPLICA_BYTES, Emitter, keyed
+from actors.interval_join.emitter import REPLICA_BYTES, Emitter
 from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message, Payload
-from actors.stream_source import SourceShare
+from actors.stream_source import Rows
 from joins.event_time import NO_WATERMARK
 from joins.key_splitting import HEURISTICS, Split, add_counts, copies, loads
 from joins.state import State, storable
@@ -149,8 +149,6 @@ class CalibratingEmitter(Emitter):
         else:
             self._change_before_turn(context)
             self._latest = max(self._latest, int(payload.data.batch.ts.max(initial=NO_WATERMARK)))
-            if self._round_ends is not None:
-                self._count(payload)
             flush = self._step == ChangeStep.ASSIGNED
             watermark = self._take_turn(payload, context, flush=flush)
             self._change_after_turn(watermark, context)
@@ -196,10 +194,13 @@ class CalibratingEmitter(Emitter):
             stored, probed = self._new, self._old
         self._distribution = BySplitKey(self._homes, stored=stored, probed=probed)
 
-    def _count(self, share: SourceShare) -> None:
-        data = keyed(self._query, self._schemas, self._stream, share.data)
-        keys, counts = np.unique(data.batch.key, return_counts=True)
-        add_counts(self._counts, keys, counts)
+    def _keyed(self, data: Rows) -> Rows:
+        """Return tuples that have come, and count their keys where a round is on."""
+        rows = super()._keyed(data)
+        if self._round_ends is not None:
+            keys, counts = np.unique(rows.batch.key, return_counts=True)
+            add_counts(self._counts, keys, counts)
+        return rows
 
     def _end_round(self, context: Context) -> None:
         keys = np.array(sorted(self._counts), np.int64)

@@ -203,7 +203,7 @@ class Emitter(Actor):
 
     def _by_group(self, data: Rows) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return all tuples here, since which turn each is, and its group; in the groups' order."""
-        fresh = keyed(self._query, self._schemas, self._stream, data)
+        fresh = self._keyed(data)
         rows = Rows.concat([self._waiting, fresh])
         since = np.concatenate([self._waiting_since, np.full(len(fresh), self._turn)])
         groups = self._distribution.groups(rows.batch)
@@ -211,6 +211,10 @@ class Emitter(Actor):
             return rows, since, groups
         order = np.argsort(groups, kind="stable")
         return rows.take(order), since[order], groups[order]
+
+    def _keyed(self, data: Rows) -> Rows:
+        """Return tuples that have come, as `keyed` does."""
+        return keyed(self._query, self._schemas, self._stream, data)
 
 
 def keyed(query: JoinQuery, schemas: tuple[Schema, ...], stream: int, data: Rows) -> Rows:

@@ -193,7 +193,7 @@ class Replica(Actor):
         found: list[Found] = []
         for tuples in self._collector.take(message.payload, context.now):
             if len(tuples.data):
-                found += self._join_batch(tuples, context)
+                found.append(self._join_batch(tuples, context))
             if self._replica in tuples.ends:
                 before = self._watermarks.low
                 self._watermarks.advance(tuples.channel, tuples.watermark)
@@ -201,11 +201,8 @@ class Replica(Actor):
                     self._report_collector(context)
         send_answers(found, context)
 
-    def _join_batch(self, tuples: Tuples, context: Context) -> list[Found]:
-        """Join one batch: drop what is late, probe with the rest, and store what is its own.
-
-        Return its matches, if there are any.
-        """
+    def _join_batch(self, tuples: Tuples, context: Context) -> Found:
+        """Join one batch: drop what is late, probe with the rest, and store what is its own."""
         stream, data = tuples.stream, tuples.data
         key = None if tuples.key_watermark is None else int(data.batch.key[0])
         low = self._watermarks.low
@@ -222,9 +219,7 @@ class Replica(Actor):
         context.charge(joined.work, step)
         if key is not None and tuples.key_watermark is not None:
             self._watermarks.advance_key(tuples.channel, key, tuples.key_watermark)
-        if not len(joined.row):
-            return []
-        return [Found(joined.matches, data.born_ns[joined.row], tuples.span)]
+        return Found(joined.matches, data.born_ns[joined.row], tuples.span)
 
     def _own(self, tuples: Tuples) -> np.ndarray:
         """Return which tuples this replica is to store: each is stored at one of its targets."""

@@ -209,14 +209,14 @@ class AdaptiveSite(Site):
         How plans change.
     schema
         Of the stream that arrives here.
-    of_site
+    arguments
         As for a `Site`, without its steps.
     """
 
     state = ("_in_force", "_unplanned", "_decisions", "_own_view")
 
-    def __init__(self, *, replanning: Replanning, schema: Schema, **of_site: Any) -> None:
-        super().__init__(steps=replanning.book.steps(replanning.plan), **of_site)
+    def __init__(self, *, replanning: Replanning, schema: Schema, **arguments: Any) -> None:
+        super().__init__(steps=replanning.book.steps(replanning.plan), **arguments)
         self._replanning = replanning
         self._in_force = [(replanning.plan, 0)]
         """The plans in ``_plans``, and after how many changes each was put in force."""

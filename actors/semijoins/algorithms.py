@@ -91,21 +91,21 @@ class SpDSource(SourceHalf):
 @storable
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """Combinations that wait, and what N_2 was asked for their sake.
+    """Combinations that wait for an answer of N_2.
 
     Attributes
     ----------
     new
         The combinations, and their interval.
+    awaits_answer
+        Whether one will come; for no tuples no request is sent.
     values
-        The partial tuples shipped, a column per attribute.
-    asked
-        Whether an answer will come; nothing is asked for no tuples.
+        The partial tuples asked for, a column per attribute, where the answer leaves them out.
     """
 
     new: Shipment[Combinations]
-    values: tuple[np.ndarray, ...]
-    asked: bool
+    awaits_answer: bool
+    values: tuple[np.ndarray, ...] = ()
 
 
 class AskingSource(SourceHalf):
@@ -143,7 +143,7 @@ class AskingSource(SourceHalf):
         self._proceed_in_order(context)
 
     def _proceed_in_order(self, context: SiteContext) -> None:
-        while self._queue and not self._queue[0].asked:
+        while self._queue and not self._queue[0].awaits_answer:
             self.proceed(self._queue.pop(0).new, context)
 
     @abstractmethod
@@ -205,7 +205,7 @@ class SmS1Source(AskingSource):
         some = len(new.content) > 0
         if some or context.execution.punctuated:
             self.ship(new.of(self._question(values)), context)
-        self.wait(_Waiting(new, values, asked=some), context)
+        self.wait(_Waiting(new, some), context)
 
     def _question(self, values: tuple[np.ndarray, ...]) -> PartialTuples | BloomFilter:
         """Return the request for matches of some values."""
@@ -320,7 +320,7 @@ class SmS2Source(AskingSource):
         if asks and self.step.is_last:
             self.proceed(replace(new.of(rows.take(~waits)), final=False), context)
             new = new.of(rows.take(waits))
-        self.wait(_Waiting(new, values, asked=asks), context)
+        self.wait(_Waiting(new, asks, values), context)
 
     def on_shipment(self, shipment: Shipment[Any], context: SiteContext) -> None:
         """Repeat a change of W_2 (line 13), or insert ΔW'_2 and join Temp (lines 7 and 8)."""
@@ -446,7 +446,7 @@ class SmD2Source(AskingSource):
         if some:
             # This is not the end of the interval for N_2: the tuples themselves will be.
             self.ship(replace(new.of(PartialTuples(values)), final=False), context)
-        self.wait(_Waiting(new, values, asked=some), context)
+        self.wait(_Waiting(new, some), context)
 
     def on_shipment(self, shipment: Shipment[PartialTuples], context: SiteContext) -> None:
         """Reduce B_1 by K'_1 and ship it (lines 6 and 7)."""

@@ -28,6 +28,7 @@ from joins.state import Stateful, storable
 from joins.work import Work
 
 FOREVER = 2**62
+"""Later than any interval."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +234,7 @@ class SiteContext:
 
     Attributes
     ----------
-    of_site
+    of_actor
         The site's own context.
     site, execution
         Position of the site's stream, and how its halves learn that intervals are complete.
@@ -243,7 +244,7 @@ class SiteContext:
         What steps made, for the site to pass on.
     """
 
-    of_site: Context
+    of_actor: Context
     site: int
     execution: Execution
     horizon: Horizon
@@ -252,27 +253,27 @@ class SiteContext:
     @property
     def now(self) -> int:
         """Virtual nanoseconds."""
-        return self.of_site.now
+        return self.of_actor.now
 
     def ship(self, site: int, payload: Shipment[Content]) -> None:
         """Send *payload* to another site.
 
         Sites send to each other in both directions, so that none may wait for another's room.
         """
-        self.of_site.send(FEEDBACK, payload, to=site - (site > self.site))
+        self.of_actor.send(FEEDBACK, payload, to=site - (site > self.site))
 
     def send(self, port: str, payload: Payload) -> None:
         """Send *payload* from another port."""
-        self.of_site.send(port, payload)
+        self.of_actor.send(port, payload)
 
     def charge(self, work: Work) -> None:
         """Add *work* to what the message costs."""
-        self.of_site.charge(work)
+        self.of_actor.charge(work)
 
     def wake_at(self, at: int | None, name: str) -> None:
         """Set a timer, where there is a time to wait for."""
         if at is not None and at > self.now:
-            self.of_site.set_timer(at, name)
+            self.of_actor.set_timer(at, name)
 
 
 class Half(Stateful, ABC):

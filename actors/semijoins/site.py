@@ -241,11 +241,11 @@ class Site(Actor):
 
     def receive(self, message: Message, context: Context) -> None:
         """Handle new tuples, a shipment, or the time at which something may go on."""
-        of_site = SiteContext(context, self._own.stream, self._execution, self._own.horizon)
+        here = SiteContext(context, self._own.stream, self._execution, self._own.horizon)
         if not message.port.startswith(TIMER):
-            self._retry_early(of_site)  # messages of one site are handled in their order
-            self._handle(message.payload, of_site)
-        self._resume(of_site)
+            self._retry_early(here)  # messages of one site are handled in their order
+            self._handle(message.payload, here)
+        self._resume(here)
 
     def _handle(self, payload: Any, context: SiteContext) -> None:
         if isinstance(payload, NewTuples):

@@ -15,10 +15,10 @@ import numpy as np
 from actors.protocol import Actor, Context, Message
 from actors.results import Found, send_answers
 from actors.source import Probes
-from actors.spo_join.permutation_pe import MergedCount, Permutations
+from actors.spo_join.permutation_pe import Permutations
 from actors.spo_join.predicate_pe import Offsets
 from actors.spo_join.router import MergeFlag, Routed
-from actors.spo_join.window_state import WindowCount, WindowState
+from actors.spo_join.window_state import WindowState
 from joins.batch import Schema
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
 from joins.indexes.index import ranges_of
@@ -155,10 +155,8 @@ class PoJoinPE(Actor):
                 self._window.on_permutations(payload)
             self._assembling.setdefault(payload.epoch, Assembly()).add(payload)
             self._seal_if_complete(payload.epoch, context)
-        elif isinstance(payload, MergedCount | WindowCount):
-            self._window.on_count(payload)
         else:
-            raise TypeError(f"a PO-Join PE cannot receive a {type(payload).__name__}")
+            self._window.on_count(payload)
         self._drop_expired()
 
     def _evaluate(self, routed: Routed, context: Context) -> None:

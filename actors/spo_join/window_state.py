@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -155,15 +156,27 @@ class Counted(WindowState):
         One per stream, over that stream, by count.
     """
 
-    state = ("_counts",)
+    state: ClassVar[tuple[str, ...]] = ("_counts", "_horizon")
 
     def __init__(self, *, windows: Sequence[Window]) -> None:
         self._windows = tuple(windows)
-        self._counts = [0] * len(windows)
+        self._set_counts([0] * len(windows))
 
     def is_expired(self, stream: int, epoch: int, stop: int) -> bool:
         """Return whether a tuple that so many precede would see none of it."""
-        return bool(stop <= self._windows[stream].bound(np.array([self._counts[stream]]))[0])
+        return stop <= self._horizon[stream]
+
+    def _set_counts(self, counts: Sequence[int]) -> None:
+        self._counts = list(counts)
+        self._horizon = [
+            int(window.bound(np.array([count]))[0])
+            for window, count in zip(self._windows, counts, strict=True)
+        ]
+
+    def _count(self, stream: int, tuples: int) -> None:
+        """Count more tuples of a stream."""
+        self._counts[stream] += tuples
+        self._set_counts(self._counts)
 
 
 class MergedCounts(Counted):
@@ -175,12 +188,12 @@ class MergedCounts(Counted):
 
     def on_permutations(self, arrays: Permutations) -> None:
         """Add the tuples of an array of this PE."""
-        self._counts[arrays.stream] += arrays.rows
+        self._count(arrays.stream, arrays.rows)
 
     def on_count(self, count: MergedCount | WindowCount) -> None:
         """Add the tuples of an array of another PE."""
         assert isinstance(count, MergedCount)
-        self._counts[count.stream] += count.tuples
+        self._count(count.stream, count.tuples)
 
 
 class Cached(Counted):
@@ -226,14 +239,14 @@ class Cached(Counted):
         if self._pe:
             return
         for stream, part in enumerate(routed.parts):
-            self._counts[stream] += len(part)
+            self._count(stream, len(part))
         if self._is_time(context):
             context.send("cache", WindowCount(tuple(self._counts), routed.span[1]))
 
     def on_count(self, count: MergedCount | WindowCount) -> None:
         """Replace the count by the first PE's."""
         assert isinstance(count, WindowCount)
-        self._counts = list(count.counts)
+        self._set_counts(count.counts)
 
     def _is_time(self, context: Context) -> bool:
         if self._last_ns is not None and context.now - self._last_ns < self._interval_ns:

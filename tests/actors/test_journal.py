@@ -181,7 +181,7 @@ class Killed(SavingHost):
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a snapshot taken before every message."""
-    monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)
+    monkeypatch.setattr(saved_run, "_PAUSE_FACTOR", 0)
 
 
 def going_on(

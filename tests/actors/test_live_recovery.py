@@ -44,7 +44,7 @@ def run_killed(
         pytest.MonkeyPatch.context() as patch,
         Mortal(labels(max(homes.values()) + 1), kills) as processes,
     ):
-        patch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)  # a snapshot whenever one is due
+        patch.setattr(saved_run, "_PAUSE_FACTOR", 0)  # a snapshot whenever one is due
 
         def start() -> Mortal:
             if run.losses:

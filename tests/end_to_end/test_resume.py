@@ -107,7 +107,7 @@ def tables() -> dict[str, Mapping[str, np.ndarray]]:
 @pytest.fixture
 def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the directory of a run over tables that was interrupted, saved to its last message."""
-    monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)
+    monkeypatch.setattr(saved_run, "_PAUSE_FACTOR", 0)
     out = tmp_path / "run"
     scenario = of_query(QUERY, tables(), pairs=True, **SYSTEM)
     with pytest.raises(KeyboardInterrupt) as stopped:
@@ -152,7 +152,7 @@ def test_an_interrupted_run_over_tables_goes_on_with_the_same_tables(interrupted
 def test_an_interrupted_run_of_a_scenario_makes_or_reads_its_streams_again(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, joinsim: Command
 ) -> None:
-    monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)
+    monkeypatch.setattr(saved_run, "_PAUSE_FACTOR", 0)
     out = tmp_path / "run"
     scenario = js.scenario(name, scale="smoke").with_settings({"feeding.batch_rows": 500})
     with pytest.raises(KeyboardInterrupt) as stopped:
@@ -226,7 +226,7 @@ def test_what_is_no_interrupted_run_is_refused_in_a_sentence(
 def test_a_run_with_crashes_or_lost_messages_is_saved_and_goes_on(
     fault: str, transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)
+    monkeypatch.setattr(saved_run, "_PAUSE_FACTOR", 0)
     network, faults = {"transport": transport}, [FAULTS[fault]]
     system = {"network": network, "faults": faults, "recovery": {"interval": "200 us"}, **SYSTEM}
     scenario = of_query(QUERY, tables(), pairs=True, **system)

@@ -47,7 +47,7 @@ def test_whatever_claims_exactness_is_exact_live(
 def test_whatever_claims_exactness_is_exact_live_when_processes_are_lost(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved_run, "_MOST_OF_THE_TIME", 0)  # a snapshot whenever one is due
+    monkeypatch.setattr(saved_run, "_PAUSE_FACTOR", 0)  # a snapshot whenever one is due
     snapshots = 0
     for drawn in draw_worlds(TOPOLOGIES[name], examples_of(TOPOLOGIES[name], 5), exact=True):
         world = replace(drawn, faults=[])

@@ -48,7 +48,7 @@ class Seat:
     is_source
         Whether no channel leads to it.
     in_turn
-        Whether it is among those that take turns.
+        Whether it waits in the queue of those to serve.
     served
         What serving it has come to so far.
     """

@@ -24,11 +24,11 @@ from actors.hosting.live.post import (
     Bundle,
     Clock,
     Entry,
-    Journal,
     Measured,
     Parcel,
     Post,
     Recorder,
+    Spool,
     moment_ns,
 )
 from actors.hosting.mesh import Mesh
@@ -438,8 +438,8 @@ def serve(mesh: Mesh, system: LiveSystem, destination: Destination | None) -> No
     """Run the actors whose home this member of *mesh* is, then hand out what they wrote down.
 
     The driver is sent a None when the actors are built, and sends when the run began; it is sent
-    `Progress` now and then and `Measured` at the end, and then asks for the journal entry by entry,
-    and for files that it does not see; None is behind the last of each.
+    `Progress` now and then and `Measured` at the end, and then asks for what was spooled, entry by
+    entry, and for files that it does not see; None is behind the last of each.
     """
     seats = system.seats(mesh.member)
     with Part(destination, mesh.member) if destination else nullcontext() as part:
@@ -447,8 +447,8 @@ def serve(mesh: Mesh, system: LiveSystem, destination: Destination | None) -> No
         # Others may have started before, and sent something already.
         early: deque[tuple[int, Any]] = deque()
         began_ns = from_driver(mesh, early)
-        journal = Journal()
-        shard = LiveShard(mesh, system, seats, Clock(began_ns), journal, part)
+        spool = Spool()
+        shard = LiveShard(mesh, system, seats, Clock(began_ns), spool, part)
         shard.begin()
         for process, bundle in early:
             shard.open_bundle(process, bundle)
@@ -456,7 +456,7 @@ def serve(mesh: Mesh, system: LiveSystem, destination: Destination | None) -> No
         if part:
             part.results.publish()  # which goes on while entries are fetched
         mesh.send(mesh.driver, measured)
-        written: list[Iterator[Any]] = [journal.entries()]
+        written: list[Iterator[Any]] = [spool.entries()]
         if part:
             written.append(part.pieces())
         for entries in written:

@@ -1,4 +1,4 @@
-"""The messages, the clock and the journals of a live run's processes.
+"""The messages, the clock and the spools of a live run's processes.
 
 A live run has no virtual time. All processes count from one moment. On one machine their clocks
 agree to the microsecond; between machines as well as the machines' own clocks do, so that latencies
@@ -100,7 +100,7 @@ class Recorder(ABC):
     def _write(self, entry: Entry) -> None: ...
 
 
-class Journal(Recorder):
+class Spool(Recorder):
     """Spools entries in memory, then in a temporary file."""
 
     def __init__(self) -> None:

@@ -40,8 +40,7 @@ from actors.serialisation import from_bytes, to_array
 from joins.state import storable
 
 _ATTEMPTS = 3
-"""Times that the processes are started from one snapshot before a loss is taken for what happens
-always."""
+"""Starts from one snapshot; after so many losses the run gives up."""
 _GATHERED = 16
 """Messages whose results go to the driver together."""
 
