@@ -43,10 +43,10 @@ from hypothesis import strategies as st
 
 from actors.feed import Feed, StreamFile
 from actors.hosting.links import ProcessLink
+from actors.hosting.process_memory import peak_bytes
 from actors.results import Answers
 from actors.serialisation import FormatError, from_bytes, to_bytes
 from joins.errors import JoinsimError
-from joins.machine.memory import peak_bytes
 from joins.matches import Matches
 from joins.queries.parser import parse_query
 from joins.state import revive

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from actors.hosting.process_memory import keep_freed_memory
 from benchmarks.inequality_work import (
     PROBES,
     InequalityWork,
@@ -36,7 +37,6 @@ from benchmarks.inequality_work import (
 from benchmarks.measure import Result, check_equal, report
 from joins.indexes.immutable.segment import ImmutableSegment, probe_all
 from joins.indexes.structures import SEGMENTS
-from joins.machine.memory import keep_freed_memory
 from joins.matches import ProbeResult
 from spark_bridge.engines import Totals
 

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from actors.hosting.process_memory import keep_freed_memory
 from benchmarks.measure import Result, command_line, report
-from joins.machine.memory import keep_freed_memory
 from joins.window_join.cost_model import MODELLED, predict
 from joins.window_join.window_joins import IndexName, WindowJoinSpec
 from joins.work import Step

@@ -20,12 +20,12 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from actors.hosting.process_memory import keep_freed_memory
 from benchmarks.contest import take_turns
 from benchmarks.inequality_work import InequalityWork, NumpyScan, counted, listed, uniform_work
 from benchmarks.measure import Result, check_equal, command_line, report
 from joins.batch import Schema
 from joins.indexes.structures import SEGMENTS
-from joins.machine.memory import keep_freed_memory
 from joins.matches import ProbeResult
 from joins.queries.parser import parse_query
 from joins.threads import side_by_side

@@ -20,6 +20,7 @@ from functools import partial
 
 import numpy as np
 
+from actors.hosting.process_memory import keep_freed_memory
 from benchmarks.measure import Result, check_equal, command_line, report
 from benchmarks.pim_tree import band_of, make_keys
 from joins.indexes.index import Ranges, make_ranges
@@ -27,7 +28,6 @@ from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.lookup import StructureName
 from joins.indexes.panjoin.subwindow import STRUCTURES, Subwindow, SubwindowShape, probe_subwindows
 from joins.machine.compiling import kernel
-from joins.machine.memory import keep_freed_memory
 from joins.radix_sort import sort_codes
 from joins.threads import side_by_side, threads_for
 from scenarios.calibration.window_workload import band_join, expected_matches

@@ -35,12 +35,12 @@ from typing import Any
 import numpy as np
 
 from actors.hosting.inline import Clock
+from actors.hosting.process_memory import keep_freed_memory
 from benchmarks.cpp import PeerJoin, build_tree_peers
 from benchmarks.measure import Result, command_line, report
 from joins.hashing import mix
 from joins.indexes.pim_tree.b_chain import TreeChain
 from joins.indexes.pim_tree.pim_tree import THREADS_MERGE_RATIO, PimTree
-from joins.machine.memory import keep_freed_memory
 from joins.window_join.b_plus_join import BPlusTreeJoin
 from joins.window_join.forest_join import ForestJoin
 from joins.window_join.rows import KernelRows

@@ -34,10 +34,10 @@ from itertools import combinations
 from pathlib import Path
 from statistics import median
 
+from actors.hosting.process_memory import keep_freed_memory
 from benchmarks.measure import Result, command_line, report
 from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
-from joins.machine.memory import keep_freed_memory
 from joins.window_join.window_joins import INDEXES, SHARED
 from joins.work import Step
 from netsim.cost import CostProfile, load_profile

@@ -86,7 +86,7 @@ import time
 from actors.hosting.inline import InlineHost
 from actors.protocol import ActorSpec
 from benchmarks.simulator import End, Nothing, Once, Relay
-from joins.machine.memory import peak_bytes
+from actors.hosting.process_memory import peak_bytes
 from netsim.cost import load_profile
 from netsim.kernel import Kernel
 from netsim.network import PRESETS, full_mesh

@@ -1,1 +1,1 @@
-"""Join algorithms on columnar batches: numpy and numba only; no clock, no process, no I/O."""
+"""Join algorithms on columnar batches: no clock, no process, and no file but of compiled code."""

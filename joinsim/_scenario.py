@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
+from actors.hosting.imports import import_meanwhile
 from joins.errors import suggest
-from joins.machine.imports import import_meanwhile
 from joins.queries.parser import parse_query
 from joinsim._arguments import check_methods
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from actors.hosting.imports import import_meanwhile
 from actors.hosting.inline import InlineHost
 from actors.hosting.journal import JournalHost
 from actors.hosting.live.live_run import LiveRun, LiveSystem
 from actors.hosting.live.post import Measured
 from actors.hosting.live.recovery import RecoveringRun
 from actors.hosting.process_host import ProcessHost
+from actors.hosting.process_memory import peak_bytes
 from actors.hosting.processes import EACH, label_processes
 from actors.hosting.saved_run import SavedRun, SavingHost
 from actors.protocol import Host, RestartingHost
 from actors.result_files import Destination, ResultWriter, put_together, receive_piece
 from actors.results import ResultEpochs
 from joins.machine.compiling import on_first_compile
-from joins.machine.imports import import_meanwhile
-from joins.machine.memory import peak_bytes
 from netsim.cost import operator_profiles
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel

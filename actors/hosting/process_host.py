@@ -19,10 +19,10 @@ import numpy as np
 
 from actors.hosting.inline import Cell
 from actors.hosting.mesh import Mesh
+from actors.hosting.process_memory import peak_bytes
 from actors.hosting.processes import Processes
 from actors.protocol import ActorError, ActorSpec, Reply, Sent, Wiring
 from actors.serialisation import from_bytes, to_array
-from joins.machine.memory import peak_bytes
 from joins.work import NO_WORK, Step, Work
 
 Handle = int

@@ -21,14 +21,14 @@ from typing import Any
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util import get_node_ip_address
 
+from actors.hosting.imports import leave_out_unused
 from actors.hosting.links import Address, Secrets
 from actors.hosting.mesh import Door, MemberLostError, Mesh, join_last
+from actors.hosting.process_memory import forget_peak, keep_freed_memory
 from actors.hosting.processes import Label, RayUnavailableError
 from actors.hosting.ray_cluster import ClusterHead, ray
 from actors.protocol import ActorError
 from joins.errors import JoinsimError
-from joins.machine.imports import leave_out_unused
-from joins.machine.memory import forget_peak, keep_freed_memory
 
 _START_S = 60.0
 _LOOK_S = 2.0

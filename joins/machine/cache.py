@@ -1,4 +1,4 @@
-"""Folders for what takes long to make: machine code, scripts, lists."""
+"""Cache folders, for what takes long to make: machine code, scripts, lists."""
 
 from __future__ import annotations
 

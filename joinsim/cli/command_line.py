@@ -254,8 +254,8 @@ def worst(codes: Iterable[int]) -> int:
 
 def open_terminal(*, quiet: bool, watch: bool = False) -> Terminal:
     """Return what a command prints on; a *quiet* one prints nothing."""
-    from joins.machine.imports import leave_out_unused
-    from joins.machine.memory import keep_freed_memory
+    from actors.hosting.imports import leave_out_unused
+    from actors.hosting.process_memory import keep_freed_memory
 
     leave_out_unused()
     keep_freed_memory()

@@ -28,6 +28,7 @@ from actors.feed import StreamFile
 from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.queries.query import JoinQuery
+from joins.threads import usable_cores
 from scenarios.engines import flink_job
 from scenarios.engines.engine import (
     EngineResult,
@@ -53,7 +54,7 @@ _VERSION = "from importlib.metadata import version; print(version('apache-flink'
 _MILLISECOND_NS = 1_000_000
 _TYPES = {"int64": "BIGINT", "float64": "DOUBLE"}
 _SETTINGS = {
-    "parallelism.default": str(os.cpu_count() or 1),
+    "parallelism.default": str(usable_cores()),
     # Written files appear at a checkpoint; the last one is at the end.
     "execution.checkpointing.interval": "10 s",
     "table.local-time-zone": "UTC",

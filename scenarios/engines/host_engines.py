@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from actors.hosting.process_memory import keep_freed_memory
 from actors.hosting.processes import RayUnavailableError
 from actors.protocol import ActorError
 from actors.result_files import pairs_path, part_files, summary_path
-from joins.machine.memory import keep_freed_memory
 from scenarios.engines.engine import STEP_ROWS, Engine, EngineResult, PairEngine
 from scenarios.plan import Plan
 from scenarios.report.run_summary import latency_ms

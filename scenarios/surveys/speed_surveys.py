@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from actors.hosting.process_memory import keep_freed_memory
 from joins.codes import encode
 from joins.hashing import mix
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
@@ -38,7 +39,6 @@ from joins.indexes.index import Ranges, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort
 from joins.indexes.panjoin.subwindow import Subwindow, SubwindowShape, probe_subwindows
 from joins.indexes.structures import SEGMENTS
-from joins.machine.memory import keep_freed_memory
 from joins.window_join.rows import KernelRows
 from joins.window_join.shared_join import THREAD_TASK_ROWS
 from joins.window_join.window_join import WindowJoin

@@ -24,12 +24,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Row
 
+from actors.hosting.process_memory import keep_freed_memory
 from actors.protocol import ActorSpec, Wiring
 from actors.results import Late, Output
 from actors.serialisation import to_bytes
 from actors.whole_files import whole_file
 from joins.batch import Schema
-from joins.machine.memory import keep_freed_memory
 from spark_bridge.hosted.shard import (
     Home,
     ShardLetter,

@@ -32,6 +32,7 @@ from actors.hosting.live.post import (
     moment_ns,
 )
 from actors.hosting.mesh import Mesh
+from actors.hosting.process_memory import peak_bytes
 from actors.hosting.processes import Processes
 from actors.protocol import (
     FEEDBACK,
@@ -46,7 +47,6 @@ from actors.protocol import (
     channels,
 )
 from actors.result_files import Destination, Part, Piece
-from joins.machine.memory import peak_bytes
 from joins.state import array_bytes
 
 _REPORT_NS = NS_PER_S // 2

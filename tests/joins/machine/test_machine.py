@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from actors.hosting.process_memory import peak_bytes
 from joins.machine.compiling import kernel
 from joins.machine.instructions import copy_entries, leading_zeros
 from joins.machine.lanes import (
@@ -20,7 +21,7 @@ from joins.machine.lanes import (
     move_lanes,
     widen_lanes,
 )
-from joins.machine.memory import aligned, own_lines, peak_bytes
+from joins.machine.memory import aligned, own_lines
 
 
 @kernel

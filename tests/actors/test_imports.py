@@ -8,7 +8,7 @@ def test_pyarrow_converts_without_pandas_which_can_be_imported_later() -> None:
     """In a process of its own: this one has imported pandas already."""
     program = """
 import sys
-from joins.machine.imports import leave_out_unused
+from actors.hosting.imports import leave_out_unused
 leave_out_unused()
 import numpy as np, pyarrow as pa
 assert pa.table({"a": np.arange(3), "b": [True, None, False]})["b"].to_pylist()[1] is None
@@ -27,7 +27,7 @@ def test_kernels_are_compiled_without_scipy_which_can_be_imported_later() -> Non
     program = """
 import sys
 import numpy as np, numba
-from joins.machine.imports import leave_out_unused
+from actors.hosting.imports import leave_out_unused
 leave_out_unused()
 assert numba.njit(lambda x: x.sum())(np.arange(4)) == 6
 print("scipy.linalg" in sys.modules)
@@ -44,7 +44,7 @@ import scipy.stats
 def test_what_is_imported_meanwhile_is_there_and_what_fails_is_silent() -> None:
     program = """
 import sys, threading
-from joins.machine.imports import import_meanwhile
+from actors.hosting.imports import import_meanwhile
 import_meanwhile("no.such.module", "json.tool")
 import_meanwhile("colorsys", "sched")
 import_meanwhile("sys")
