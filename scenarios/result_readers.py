@@ -25,7 +25,7 @@ from joins.errors import DataError
 from joins.hashing import mix_rows
 from joins.queries.query import JoinQuery
 from joins.queries.selection import Selected, select
-from joins.tuple_sums import Sums, TupleSums
+from scenarios.tuple_sums import Sums, TupleSums
 from spark_bridge.prepared import PreparedStream
 
 

@@ -1,5 +1,5 @@
 """The expected result of a query, by means that share no code with the indexes."""
 
-from joins.oracle.expected import expected
+from joins.oracle.evaluation import expected
 
 __all__ = ["expected"]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.hashing import mix
-from joins.oracle.expected import expected
+from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 
 COMPARE = {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.hashing import mix_rows
-from joins.oracle.expected import expected
+from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 
 SCHEMAS = tuple(Schema(stream=name, fields={"x": "int64", "y": "float64"}) for name in "ABC")

@@ -16,7 +16,7 @@ import joinsim as js
 from actors.feed import Feed, StreamFile
 from joins.batch import Schema
 from joins.codes import GREATEST, LEAST
-from joins.oracle.expected import expected
+from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from scenarios.engines import embedded_engines

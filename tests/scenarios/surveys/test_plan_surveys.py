@@ -10,7 +10,7 @@ import pytest
 
 from joins.arrivals import Arrivals
 from joins.batch import Batch
-from joins.oracle.expected import expected
+from joins.oracle.evaluation import expected
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.cost import load_profile
 from scenarios.preparation import Preparation
