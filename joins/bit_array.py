@@ -14,7 +14,7 @@ import numpy as np
 
 from joins.hashing import splitmix64
 from joins.indexes.index import as_column, window_in
-from joins.machine.compiling import kernel
+from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import ProbeResult
 from joins.work import BITS, MATCHES, Work, new_counters
@@ -84,6 +84,12 @@ def read_matches(rows: np.ndarray, *, base: int, enumerate: bool = False) -> Pro
         match_id=match_id if enumerate else None,
         work=Work.from_counters(counters),
     )
+
+
+@inlined
+def words_of(begin: int, end: int) -> tuple[int, int]:
+    """Return the first word with any of bits *begin* to *end* - 1, and the one past the last."""
+    return begin >> 6, (end + WORD_BITS - 1) >> 6
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The base of every error that the user can fix, those of data and of output, and what they say."""
+"""Base classes of errors that the user can fix, and helpers for their messages."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def mix(values: np.ndarray) -> np.ndarray:
 
 
 def mix_rows(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Mix int64 columns row by row into uint64; of a single column what `mix` says."""
+    """Mix int64 columns row by row into uint64; for a single column the same as `mix`."""
     mixed = mix(columns[0])
     for column in columns[1:]:
         mixed = mix(mixed ^ column.astype(np.uint64))

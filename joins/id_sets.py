@@ -1,4 +1,4 @@
-"""Intersection of lists of ids by hashing, the way of joins without bit arrays.
+"""Intersects lists of ids by hashing, as joins without bit arrays do.
 
 SPO-Join's section 2.4 calls it naive, and its section 5.4 measures it as the mutable component's
 alternative: every predicate lists the ids that satisfy it, one list is put into a hash table, and

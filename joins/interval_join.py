@@ -1,7 +1,7 @@
 """An interval join of two streams over two state buffers: what a replica computes.
 
-Pairs are reported by their base tuple, whichever of the two came last: of equation 1's
-results per base tuple each replica and each message then adds a part.
+Pairs are reported by base tuple, whichever of the two came last; each replica and each message adds
+its part of what equation 1 has for a base tuple.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import numpy as np
 
 from joins.batch import Batch, Schema
 from joins.codes import encode
-from joins.indexes.index import as_column, ranges_for, ranges_of
+from joins.indexes.index import as_column, ranges_of
 from joins.indexes.interval_buffer import IntervalBuffer, JoinedPairs, Reach
 from joins.indexes.key_groups import group_by_key
 from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful
-
-_NO_RANGES = ranges_for((), ())
 
 
 class IntervalJoin(Stateful):
@@ -64,7 +62,7 @@ class IntervalJoin(Stateful):
         lower, upper = self._interval.offsets(stream)
         reach = Reach(lower, upper + 1)
         conditions = self._sides.probing[stream]
-        ranges = ranges_of(conditions, batch) if conditions else _NO_RANGES
+        ranges = ranges_of(conditions, batch)
         found = find(base, groups, reach, ranges, enumerate=enumerate)
         inserted = self.buffers[stream].insert(
             groups if np.count_nonzero(own) == len(own) else groups.only(own),

@@ -31,7 +31,7 @@ for them if they did not all fit. Either way it returns the row to go on from::
         step = functools.partial(_probe, self._arrays, probes)
         return find_matches(step, len(probes.start), enumerate=enumerate)
 
-Ids that have been listed are never moved but once: the chunks are joined at the end.
+Listed ids are copied once at most, when the chunks are joined.
 """
 
 from __future__ import annotations

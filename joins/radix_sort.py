@@ -12,7 +12,7 @@ from joins.machine.compiling import kernel
 from joins.work import MOVES, Work, new_counters
 
 _DIGIT = 11
-COUNTERS_MAX = 1 << _DIGIT
+DIGIT_VALUES = 1 << _DIGIT
 _HALF = 32
 _ROW = np.uint64((1 << _HALF) - 1)
 
@@ -32,7 +32,7 @@ def sort_codes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray, Work]:
     n = len(codes)
     ordered, order = np.empty(n, np.int64), np.empty(n, np.int64)
     words, spare = np.empty(n, np.uint64), np.empty(n, np.uint64)
-    counters, digits = new_counters(), np.empty(COUNTERS_MAX, np.int64)
+    counters, digits = new_counters(), np.empty(DIGIT_VALUES, np.int64)
     sort_rows(codes, ordered, order, words, spare, n, digits, counters)
     return ordered, order, Work.from_counters(counters)
 
@@ -61,7 +61,7 @@ def sort_rows(
     n
         At most 2^32.
     digits
-        Working memory of `COUNTERS_MAX` numbers.
+        Working memory of `DIGIT_VALUES` numbers.
     counters
         A word moved is counted as a move.
     """

@@ -16,8 +16,8 @@ state derives from `Stateful` and declares once which of its attributes are stat
 - A state may have numbers, strings, arrays, lists, tuples, deques, sets, dicts with any key,
   dataclasses and NamedTuples (all of their fields), and other `Stateful` objects, at any depth.
   Anything else raises :exc:`TypeError` when the snapshot is taken.
-- A dict of another class, such as a Counter, is one again where it takes the place of one that the
-  constructor made, and else a dict.
+- A dict of another class, such as a Counter, is restored as one only where the constructor made
+  one; elsewhere as a dict.
 - A snapshot shares no array with the object, and a restored object none with the snapshot.
 - `restore` is for an object of equal configuration. It restores the `Stateful` objects that are in
   place already (those the constructor made) and builds the others anew; a class whose objects come

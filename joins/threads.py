@@ -1,4 +1,4 @@
-"""Work that several threads do side by side: kernels release the lock of the interpreter."""
+"""Runs work on several threads: kernels release the lock of the interpreter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def threads_for(rows: int, threads: int, rows_a_thread: int = ROWS_A_THREAD) -> 
 def side_by_side(
     work: Callable[[Item], Result], items: Sequence[Item], threads: int
 ) -> list[Result]:
-    """Return what *work* returns for each of *items*, which several threads take by turns.
+    """Return what *work* returns for each of *items*, which several threads take in turn.
 
     The caller is one of them: it begins at once, and goes on until nothing is left, while the
     others wake up.

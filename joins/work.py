@@ -34,8 +34,8 @@ class Work(NamedTuple):
         and sets, compares and swaps; and reads of lines that others have just written, which take
         as long.
     elapsed_ns
-        Time itself, of a machine of several cores that did what the other counters say side by
-        side: what counts is when the last of them was done.
+        Nanoseconds that a machine of several cores takes for the work of the other counters, until
+        its last core is done.
     """
 
     comparisons: int = 0

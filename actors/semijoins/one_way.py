@@ -24,7 +24,7 @@ from joins.semijoins.distinct_values import ValueChanges
 from joins.semijoins.one_way_join import JoinAttributes, OneWayJoin
 from joins.semijoins.operand_windows import Horizon, OperandWindow, Timeline
 from joins.semijoins.stored_tuples import StoredTuples
-from joins.state import Stateful, storable
+from joins.state import Stateful
 from joins.work import Work
 
 FOREVER = 2**62
@@ -82,7 +82,6 @@ class Execution:
         return done if self.punctuated else tick - self.removal_ns
 
 
-@storable
 @dataclass(frozen=True, kw_only=True)
 class OneWayStep:
     """A one-way join of a plan, with all that its two sites need to carry it out.

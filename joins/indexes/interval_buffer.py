@@ -138,8 +138,8 @@ class IntervalBuffer(Stateful):
         """
         counters, pool = new_counters(), self._pool
         begin, end = np.empty((2, len(groups.order)), np.int64)
-        ranges = _Ranges(groups.order, groups.ids, begin, end, pool.id, pool.sums, of_probes=True)
-        found = _Found.of(len(begin))
+        ranges = _Partners(groups.order, groups.ids, begin, end, pool.id, pool.sums, of_probes=True)
+        found = _MatchColumns.of(len(begin))
         rows = _probe(self._keys, pool, groups, reach, conditions, ranges, found, counters)
         listed = self._list(ranges, groups, conditions, counters) if enumerate else None
         return found.pairs(base, rows, listed, counters)
@@ -158,15 +158,15 @@ class IntervalBuffer(Stateful):
         spans = _Spans(*np.empty((2, len(groups.keys)), np.int64))
         reached = _reach_keys(self._keys, pool, groups, reach, spans, counters)
         place, stored, begin, end = np.empty((4, reached), np.int64)
-        ranges = _Ranges(place, stored, begin, end, groups.ids, groups.sums, of_probes=False)
-        found, rows = _Found.of(reached), 0
+        ranges = _Partners(place, stored, begin, end, groups.ids, groups.sums, of_probes=False)
+        found, rows = _MatchColumns.of(reached), 0
         if reached:
             rows = _probe_stored(pool, groups, reach, spans, conditions, ranges, found, counters)
         listed = self._list(ranges, groups, conditions, counters) if enumerate else None
         return found.pairs(base, rows, listed, counters)
 
     def _list(
-        self, ranges: _Ranges, groups: KeyGroups, conditions: Ranges, counters: np.ndarray
+        self, ranges: _Partners, groups: KeyGroups, conditions: Ranges, counters: np.ndarray
     ) -> np.ndarray:
         """Return the ids of the matches in *ranges*, which are counted."""
         listed = np.empty(counters[MATCHES], np.int64)
@@ -245,7 +245,7 @@ class _Spans(NamedTuple):
     past: np.ndarray
 
 
-class _Ranges(NamedTuple):
+class _Partners(NamedTuple):
     """For each of some tuples a range of candidates for its partners.
 
     Attributes
@@ -269,7 +269,7 @@ class _Ranges(NamedTuple):
     of_probes: bool
 
 
-class _Found(NamedTuple):
+class _MatchColumns(NamedTuple):
     """Room for a row per range, as the columns of `JoinedPairs` and its matches."""
 
     ids: np.ndarray
@@ -278,7 +278,7 @@ class _Found(NamedTuple):
     fingerprints: np.ndarray
 
     @classmethod
-    def of(cls, ranges: int) -> _Found:
+    def of(cls, ranges: int) -> _MatchColumns:
         """Return room for so many *ranges*."""
         ids, rows, counts = np.empty((3, ranges), np.int64)
         return cls(ids, rows, counts, np.empty(ranges, np.uint64))
@@ -307,8 +307,8 @@ def _probe(
     groups: KeyGroups,
     reach: Reach,
     conditions: Ranges,
-    ranges: _Ranges,
-    found: _Found,
+    ranges: _Partners,
+    found: _MatchColumns,
     counters: np.ndarray,
 ) -> int:
     """Fill in *ranges* of stored tuples, and what is *found* in them; return how many rows."""
@@ -323,8 +323,8 @@ def _probe_stored(
     reach: Reach,
     spans: _Spans,
     conditions: Ranges,
-    ranges: _Ranges,
-    found: _Found,
+    ranges: _Partners,
+    found: _MatchColumns,
     counters: np.ndarray,
 ) -> int:
     """Fill in *ranges* of probes, and what is *found* in them; return how many rows."""
@@ -417,7 +417,7 @@ def _reach_probes(
     groups: KeyGroups,
     reach: Reach,
     spans: _Spans,
-    ranges: _Ranges,
+    ranges: _Partners,
     counters: np.ndarray,
 ) -> None:
     """Fill in the places in the *spans* of all groups, and the probes that reach each."""
@@ -440,7 +440,7 @@ def _reach_probes(
 
 @kernel
 def _satisfies(
-    ranges: _Ranges, r: int, x: int, codes: np.ndarray, conditions: Ranges, order: np.ndarray
+    ranges: _Partners, r: int, x: int, codes: np.ndarray, conditions: Ranges, order: np.ndarray
 ) -> bool:
     """Return whether candidate *x* of range *r* satisfies all further conditions with its tuple."""
     place, probe = (x, ranges.of[r]) if ranges.of_probes else (ranges.of[r], order[x])
@@ -452,11 +452,11 @@ def _satisfies(
 
 @kernel
 def _count_matches(
-    ranges: _Ranges,
+    ranges: _Partners,
     codes: np.ndarray,
     conditions: Ranges,
     order: np.ndarray,
-    found: _Found,
+    found: _MatchColumns,
     counters: np.ndarray,
 ) -> int:
     """Fill in a row of *found* for each range with a match; return how many there are."""
@@ -488,7 +488,11 @@ def _count_matches(
 
 @kernel
 def _list_matches(
-    ranges: _Ranges, codes: np.ndarray, conditions: Ranges, order: np.ndarray, listed: np.ndarray
+    ranges: _Partners,
+    codes: np.ndarray,
+    conditions: Ranges,
+    order: np.ndarray,
+    listed: np.ndarray,
 ) -> None:
     """Fill *listed*, which has room for all, with the ids of the matches, range by range."""
     at = 0

@@ -38,10 +38,6 @@ class SortedRun(NamedTuple):
     places: np.ndarray
     size: int
 
-    def resized(self, size: int) -> SortedRun:
-        """Return the same arrays with *size* entries in use."""
-        return SortedRun(self.keys, self.places, size)
-
 
 @kernel
 def merge(run: SortedRun, new: SortedRun, counters: np.ndarray) -> None:

@@ -41,7 +41,7 @@ def make_window_index(
     *conditions* are those that stored tuples are probed for, one per column; *options* are the
     structure's own.
     """
-    if index == "hash":  # it stores but the columns that are compared with =
+    if index == "hash":  # it must know which columns are compared with =
         return HashIndex([condition.operator.is_equality for condition in conditions], **options)
     structure: Any = WINDOW_INDEXES[index] if isinstance(index, str) else index
     made: Index = structure(len(conditions), **options)

@@ -60,7 +60,6 @@ def prepared_name(column: str) -> str:
     return f"source_{column}" if column.lower() == "id" else column
 
 
-@storable
 @dataclass(frozen=True)
 class ComparisonOperator:
     """``left OP right``: it depends on the sign of left - right alone.
@@ -259,7 +258,6 @@ class Band:
 Operator = ComparisonOperator | Band
 
 
-@storable
 @dataclass(frozen=True, kw_only=True)
 class Condition:
     """One predicate as a probing tuple sees it: ``stored OP probe``.

@@ -10,7 +10,6 @@ from joins.errors import JoinsimError, suggest
 from joins.queries.conditions import Condition, Field, Operator
 from joins.queries.interval import TIME_FIELD, Interval, IntervalClause
 from joins.queries.windows import ExtentError, StreamWindows, Window, WindowClause
-from joins.state import storable
 
 
 class QueryError(JoinsimError, ValueError):
@@ -27,7 +26,6 @@ class QueryError(JoinsimError, ValueError):
     """
 
 
-@storable
 @dataclass(frozen=True, kw_only=True)
 class Predicate:
     """``left OP right``, or ``ABS(left - right) OP width``.
@@ -53,7 +51,6 @@ class Predicate:
         return self.left, self.right
 
 
-@storable
 @dataclass(frozen=True, kw_only=True)
 class JoinQuery:
     """A join of a stream with itself, or of several streams.

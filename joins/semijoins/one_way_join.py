@@ -17,7 +17,6 @@ from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from joins.semijoins.combinations import Combinations
 from joins.semijoins.operand import Operand
-from joins.state import storable
 
 
 class OneWayJoin(StrEnum):
@@ -81,7 +80,6 @@ PAPER_ALGORITHMS = tuple(join for join in OneWayJoin if not join.filters)
 """The six of the paper."""
 
 
-@storable
 @dataclass(frozen=True, kw_only=True)
 class JoinAttributes:
     """Where a one-way join compares the streams joined so far with the next one.

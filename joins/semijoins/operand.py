@@ -112,7 +112,7 @@ class Operand:
 def by_newest(rows: Combinations, operands: Sequence[Operand]) -> list[Combinations]:
     """Return combinations of two operands as those of their streams; of ids only.
 
-    They are apart by the stream of the newest tuple, which comes first in each.
+    There is one `Combinations` for each stream of the newest tuple, that stream first.
     """
     ids = {
         stream: operand.ids(part, stream)

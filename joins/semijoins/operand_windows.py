@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -181,7 +182,7 @@ class Horizon(Stateful):
 
         Positions below it are forgotten; 0 when nothing new is unseen.
         """
-        due = int(np.searchsorted(np.array(self._ticks, np.int64), tick, "right"))
+        due = bisect_right(self._ticks, tick)
         if not due:
             return 0
         edge = self._unseen[due - 1]

@@ -144,7 +144,7 @@ class BwTreeWindows(SharedIndex):
             last=pages[-1],
             rings=self._window.rings,
             expiring=aligned((tasks.workers,), EXPIRING),
-            free_at=np.zeros((self.sides, lines), np.int64),
+            free_at=np.zeros((self.sides, lines if tasks.simulated else 0), np.int64),
         )
         return record, batch, work
 

@@ -40,7 +40,7 @@ from joins.work import COUNTERS, NO_WORK, Work
 
 THREAD_TASK_ROWS = 64
 """Task size of real threads: a lock a task is less than one a tuple."""
-ROWS_A_THREAD = 512
+JOIN_ROWS_A_THREAD = 512
 """Tuples of a batch for which another thread is worth waking."""
 CORE_TASK_ROWS = 8
 """Task size of the paper's experiments (section 5.2)."""
@@ -197,7 +197,7 @@ class ThreadsJoin(SharedJoin):
         threads: int,
         task_rows: int = THREAD_TASK_ROWS,
         slack: int = SLACK,
-        rows_a_thread: int = ROWS_A_THREAD,
+        rows_a_thread: int = JOIN_ROWS_A_THREAD,
     ) -> None:
         check_least(
             1, threads=threads, task_rows=task_rows, slack=slack, rows_a_thread=rows_a_thread

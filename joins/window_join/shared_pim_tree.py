@@ -172,7 +172,7 @@ class PimTreeWindows(SharedIndex):
             merge=self._merge,
             progress=aligned((tasks.workers,), PROGRESS),
             places=places.reshape(tasks.workers, ahead, -1),
-            free_at=np.zeros(len(forest.subindexes), np.int64),
+            free_at=np.zeros(len(forest.subindexes) if tasks.simulated else 0, np.int64),
         )
         return record, batch, NO_WORK
 
@@ -283,11 +283,8 @@ def _may_begin(index: SharedForest, batch: SharedBatch, side: int, begin: int, e
 @inlined
 def _search(index: SharedForest, batch: SharedBatch, scheduler: Any, worker: int) -> None:
     """Find the places of the next rows in the immutable trees, which need no lock."""
-    task, progress, places = (
-        scheduler.workers[worker],
-        index.progress[worker],
-        index.places[worker],
-    )
+    task, progress = scheduler.workers[worker], index.progress[worker]
+    places = index.places[worker]
     begin, end = task.row, min(task.row + len(places), task.end)
     look_up_block(index.forest, batch.rows, begin, end, places, scheduler.counters)
     progress.block, progress.block_end, task.stage = begin, end, LOOK_UP
@@ -306,10 +303,8 @@ def _probe_indexed(
 ) -> int:
     """Of the subindexes that a range stretches over, cores wait for the first one's lock alone."""
     forest, rows, counters = index.forest, batch.rows, scheduler.counters
-    probed, places = (
-        probed_side(len(forest.sides), rows.side[row]),
-        index.places[worker, row - index.progress[worker].block],
-    )
+    probed = probed_side(len(forest.sides), rows.side[row])
+    places = index.places[worker, row - index.progress[worker].block]
     run, tree = run_slot(forest, probed, 0), active_tree(forest, probed)
     sought = Sought(rows.low[row], rows.high[row], rows.start[row], min(rows.stop[row], edge), row)
     found = found_leaf(places, read_leaf(forest, 0))

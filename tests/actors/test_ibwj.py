@@ -14,7 +14,7 @@ from actors.protocol import Message
 from actors.source import Fed
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
-from joins.oracle.expected import expected
+from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joins.window_join.shared_join import ThreadsJoin

@@ -18,7 +18,7 @@ from joins.indexes.key_groups import group_by_key
 from joins.interval_join import IntervalJoin, with_key
 from joins.machine.lanes import LOOKAHEAD
 from joins.matches import Matches
-from joins.oracle.expected import expected
+from joins.oracle.evaluation import expected
 from joins.queries.interval import Interval
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery

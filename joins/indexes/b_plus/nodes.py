@@ -467,7 +467,7 @@ def _new(pool: NodePool) -> int:
 def _free(pool: NodePool, node: int) -> None:
     used = pool.used[0]
     pool.next[node] = used.free
-    pool.size[node] = 0  # It is no leaf of any entry.
+    pool.size[node] = 0  # A stale hint to it finds no entry.
     used.free = node
     used.live -= 1
 

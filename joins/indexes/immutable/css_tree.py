@@ -29,10 +29,10 @@ from joins.indexes.immutable.segment import ImmutableSegment
 from joins.indexes.index import Ranges
 from joins.indexes.range_search import Brackets
 from joins.machine.compiling import inlined, kernel
-from joins.machine.memory import aligned
+from joins.machine.memory import LINE, aligned
 from joins.work import COMPARISONS, Work
 
-NODE_KEYS = 8
+NODE_KEYS = LINE
 """Separators of an inner node and keys of a leaf: 64 bytes, a cache line."""
 FANOUT = NODE_KEYS + 1
 

@@ -30,6 +30,7 @@ from joins.bit_array import (
     WORD_SHIFT,
     bits_between,
     words_for,
+    words_of,
 )
 from joins.hashing import mix
 from joins.indexes.immutable.segment import ImmutableSegment, PlaceRanges, stretch_of
@@ -157,9 +158,7 @@ def _probe_bits(
     n = len(sealed.position)
     predicates = len(places.begin)
     begin, end = places.begin[0, probe], places.end[0, probe]
-    words = begin >> 6, (end + WORD_BITS - 1) >> 6
-    if places.negated[0]:
-        words = 0, (n + WORD_BITS - 1) >> 6
+    words = words_of(0, n) if places.negated[0] else words_of(begin, end)
     span = words[1] - words[0]
     if predicates == 1:
         for word in range(words[0], words[1]):
@@ -241,7 +240,8 @@ def _read_words(
     total = np.uint64(0)
     count, listed = 0, buffer.listed[0]
     keep_ids = len(buffer.match_id) > 0
-    for word in range(begin >> 6, (end + WORD_BITS - 1) >> 6):
+    words = words_of(begin, end)
+    for word in range(words[0], words[1]):
         left = scratch.bits[0, word] & bits_between(word, begin, end)
         while left != 0:
             place = word * WORD_BITS + trailing_zeros(left)

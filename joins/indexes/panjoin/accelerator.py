@@ -37,7 +37,7 @@ class Accelerator:
         Units of each kind.
     clock_hz
         Cycles a second.
-    memory_bps, link_bps
+    memory_bytes_per_s, link_bytes_per_s
         Bytes a second of all memory channels together, and of the link to the host.
     """
 
@@ -45,8 +45,8 @@ class Accelerator:
     probers: int = 8
     partitioners: int = 8
     clock_hz: int = 252_700_000
-    memory_bps: int = 2 * 1066 * 8 * 10**6
-    link_bps: int = 7_877 * 10**6
+    memory_bytes_per_s: int = 2 * 1066 * 8 * 10**6
+    link_bytes_per_s: int = 7_877 * 10**6
 
     def insertion_time(self, tuples: int, work: Work) -> Work:
         """Return the time to insert so many *tuples*, whose insertion cost a BI-Sort *work*.
@@ -83,8 +83,8 @@ class Accelerator:
         *tuples* has per kind of unit how many there are, and how many tuples they process together.
         """
         spent_ns = [
-            memory * _BILLION // self.memory_bps,
-            link * _BILLION // self.link_bps,
+            memory * _BILLION // self.memory_bytes_per_s,
+            link * _BILLION // self.link_bytes_per_s,
             *(count * _BILLION // (units * self.clock_hz) for units, count in tuples),
         ]
         return Work(elapsed_ns=max(spent_ns))

@@ -38,7 +38,7 @@ from joins.indexes.sorted_array import (
 from joins.machine.compiling import inlined, kernel, part_of
 from joins.machine.instructions import prefetch_entry
 from joins.machine.lanes import LANES, lanes_less
-from joins.machine.memory import aligned
+from joins.machine.memory import LINE, aligned
 from joins.state import State, Stateful, storable
 from joins.work import COMPARISONS, MATCHES, MOVES, Work, new_counters
 
@@ -54,7 +54,7 @@ CHUNK = LANES
 _NARROW = np.iinfo(np.int32)
 _SCANNED = 4 * CHUNK
 """Keys of a partition that are scanned; a wider one is first narrowed down by halving."""
-_LINE = 16
+_ENTRIES_A_LINE = 2 * LINE
 """Keys or places of 32 bits in a cache line."""
 _AHEAD = 8
 """Probes whose partitions are prefetched: prefetching all at once would lose most requests."""
@@ -184,7 +184,7 @@ class BiSort(Stateful):
             self._merge_into_main(batch, counters)
         else:
             merge(self._buffer, batch, counters)
-            self._buffer = self._buffer.resized(self._buffer.size + new)
+            self._buffer = self._buffer._replace(size=self._buffer.size + new)
         return Work.from_counters(counters)
 
     def seal(self) -> Work:
@@ -263,11 +263,11 @@ class BiSort(Stateful):
         if buffer.size:
             self._merge_into_main(buffer, counters)
             buffer.keys[:, : buffer.size] = np.iinfo(buffer.keys.dtype).max
-            self._buffer = buffer.resized(0)
+            self._buffer = buffer._replace(size=0)
 
     def _merge_into_main(self, batch: SortedRun, counters: np.ndarray) -> None:
         merge(self._main, batch, counters)
-        self._main = self._main.resized(self._main.size + batch.size)
+        self._main = self._main._replace(size=self._main.size + batch.size)
         self._sample(counters)
 
     def _sample(self, counters: np.ndarray) -> None:
@@ -281,7 +281,7 @@ class BiSort(Stateful):
 
 def _filled(run: SortedRun, keys: np.ndarray, places: np.ndarray) -> SortedRun:
     run.keys[0, : len(keys)], run.places[0, : len(keys)] = keys, places
-    return run.resized(len(keys))
+    return run._replace(size=len(keys))
 
 
 def _widest_partition(tuples: int, partitions: int) -> int:
@@ -345,7 +345,7 @@ def _prefetch_partition(
     """
     for ahead in range(column + _AHEAD if column else 0, min(column + _AHEAD + 1, count)):
         place = max(partitions[ahead] - 1, 0) * arrays.step
-        for line in range(0, min(arrays.step, _SCANNED), _LINE):
+        for line in range(0, min(arrays.step, _SCANNED), _ENTRIES_A_LINE):
             prefetch_entry(arrays.main.keys, 0, place + line)
 
 
@@ -537,9 +537,9 @@ def _count_span(
         if count > few:
             match_places(lookup, row, places, 0, first, first + count)
             continue
-        line = first & -_LINE
-        inside_line = min(first, line + _LINE - _FEW)
-        base = min(inside_line if first + count <= line + _LINE else first, last)
+        line = first & -_ENTRIES_A_LINE
+        inside_line = min(first, line + _ENTRIES_A_LINE - _FEW)
+        base = min(inside_line if first + count <= line + _ENTRIES_A_LINE else first, last)
         skipped, past = first - base, first - base + count
         start, stop = ranges.start[row], ranges.stop[row]
         matches, fingerprint = np.uint64(0), np.uint64(0)

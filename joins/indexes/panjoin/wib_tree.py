@@ -52,7 +52,6 @@ class Inner(NamedTuple):
     nodes: np.ndarray
 
 
-@storable
 class Path(NamedTuple):
     """The way from the root to the leaf last visited, int64, by level.
 
@@ -135,14 +134,13 @@ class WibTree(Stateful):
         Children of an inner node, at least 4.
     """
 
-    state = ("llat", "leaves", "inner", "_path")
+    state = ("llat", "leaves", "inner")
 
     def __init__(self, capacity: int, partitions: int, sigma: float, fanout: int = FANOUT) -> None:
         self.llat = new_llat(capacity, partitions, sigma)
         entries, room = self.llat.keys.shape
         self.leaves = Leaves(np.zeros(entries, np.int64), np.full(entries, room, np.int64))
         self.inner = _new_inner(entries, fanout)
-        self._path = _new_path()
         use_entry(self.llat)
 
     def __len__(self) -> int:
@@ -155,7 +153,7 @@ class WibTree(Stateful):
             np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
         )
         counters = new_counters()
-        _insert(self.llat, self.leaves, self.inner, self._path, scratch, codes, places, counters)
+        _insert(self.llat, self.leaves, self.inner, _new_path(), scratch, codes, places, counters)
         return Work.from_counters(counters)
 
     def answer(self, lookup: Lookup, begin: int, end: int) -> None:

@@ -25,8 +25,8 @@ A merge reads and writes in order, 7 to 11 ns an entry, and a mutable component 
 cache costs every tuple more than merging four times as often does.
 """
 SHARED_MERGE_RATIO = 1.0
-"""For the paper's threads, which share the index: a merge keeps all of them from something, so that
-the fewest are best (Figure 9a)."""
+"""For the paper's threads, which share the index: a merge stalls all of them, so the fewest merges
+are best (Figure 9a)."""
 THREADS_MERGE_RATIO = 1 / 4
 """For real threads: one and two of them took 0.65 to 0.95 times as long as with 1, in windows of
 2^16 and 2^20; ``--sweep`` tries others."""

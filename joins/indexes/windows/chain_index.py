@@ -11,6 +11,7 @@ the same for windows by time and by count. PIM-Tree calls this chain of B+-trees
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,7 +24,7 @@ from joins.state import Stateful
 from joins.work import NO_WORK, Work
 
 LENGTH = 1024
-"""Tuples of a sub-index, unless said otherwise."""
+"""Tuples of a sub-index by default."""
 
 
 class ChainIndex(Stateful):
@@ -72,9 +73,7 @@ class ChainIndex(Stateful):
 
     def expire(self, before: int) -> Work:
         """Drop the sub-indexes that have no position from *before* on."""
-        expired = 0
-        while expired < len(self._newest) and self._newest[expired] < before:
-            expired += 1
+        expired = bisect_left(self._newest, before)
         del self._archived[:expired], self._newest[:expired]
         return NO_WORK
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.bit_array import FIRST_BIT, bits_between, words_for
+from joins.bit_array import FIRST_BIT, WORD_BITS, bits_between, words_for, words_of
 from joins.codes import GREATEST
 from joins.indexes.immutable.order_arrays import offset, permutation
 from joins.indexes.index import Ranges, in_range
@@ -191,11 +191,12 @@ def _sweep(
         begin, end = batch.read_begin[probe], batch.read_end[probe]
         if begin >= end or start >= stop:
             continue
-        for word in range(begin >> 6, (end + 63) >> 6):
+        words = words_of(begin, end)
+        for word in range(words[0], words[1]):
             left = bits[word] & bits_between(word, begin, end)
             counters[BITS] += 1
             while left != 0:
-                place = batch.place[word * 64 + trailing_zeros(left)]
+                place = batch.place[word * WORD_BITS + trailing_zeros(left)]
                 left &= left - FIRST_BIT
                 counters[COMPARISONS] += 1
                 wanted = start <= place and place < stop

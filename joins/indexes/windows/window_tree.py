@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from joins.bit_array import FIRST_BIT, bits_between, intersect, words_for
+from joins.bit_array import FIRST_BIT, WORD_BITS, bits_between, intersect, words_for, words_of
 from joins.indexes.b_plus.b_plus_tree import BPlusTree
 from joins.indexes.index import Ranges
 from joins.indexes.windows.window_tuples import WindowIndex
@@ -134,11 +134,11 @@ def _read(
         begin, end = probes.start[probe] - first, probes.stop[probe] - first
         if not has_room(buffer, end - begin):
             return probe
-        words = begin >> 6, (end + 63) >> 6
+        words = words_of(begin, end)
         for word in range(words[0], words[1]):
             left = bits[i, word] & bits_between(word, begin, end)
             while left != 0:
-                place = first + word * 64 + trailing_zeros(left)
+                place = first + word * WORD_BITS + trailing_zeros(left)
                 left &= left - FIRST_BIT
                 add_match(buffer, probe, positions[place])
         counters[BITS] += words[1] - words[0]

@@ -17,7 +17,7 @@ from joins.machine.compiling import kernel
 from joins.machine.lanes import LANES
 from joins.machine.memory import aligned
 from joins.matches import ProbeResult
-from joins.radix_sort import COUNTERS_MAX, sort_rows
+from joins.radix_sort import DIGIT_VALUES, sort_rows
 from joins.state import State
 from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.sorted_runs.probe import (
@@ -63,7 +63,7 @@ class BatchScratch(NamedTuple):
     requests
         Shape (2, as long as a batch): what each tuple asks for, see `REQUEST`.
     ordered, words, spare, digits
-        As long as a batch, but `COUNTERS_MAX` digits: for sorting.
+        As long as a batch, but `DIGIT_VALUES` digits: for sorting.
     upper
         As long as all runs of a side together.
     block
@@ -179,7 +179,7 @@ class SortedRunsJoin(WindowJoin):
             ordered=aligned((n,)),
             words=aligned((n,), "uint64"),
             spare=aligned((n,), "uint64"),
-            digits=aligned((COUNTERS_MAX,)),
+            digits=aligned((DIGIT_VALUES,)),
             upper=UpperRun(aligned((1, room)), aligned((1, places), "int32"), aligned((1, LANES))),
             block=make_block(),
         )

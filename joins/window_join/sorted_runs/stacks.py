@@ -25,7 +25,7 @@ from joins.state import storable
 from joins.work import COMPARISONS, MOVES
 
 CHUNK = LANES
-CHUNK_SHIFT = 4
+CHUNK_SHIFT = CHUNK.bit_length() - 1
 RUNS_MAX = 64
 
 PLACES_MOST = 2**31 - 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.indexes.pim_tree.pim_tree import PimTree
-from joins.oracle.expected import expected
+from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 from joins.window_join.forest_join import ForestJoin
 from joins.window_join.rows import KernelRows, RowMaker, make_rows

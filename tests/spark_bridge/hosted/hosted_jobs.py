@@ -9,7 +9,7 @@ import numpy as np
 
 from actors.feed import Feed, StreamFile
 from actors.source import Feeding
-from joins.oracle.expected import expected
+from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from scenarios.worlds.world import WorldStream

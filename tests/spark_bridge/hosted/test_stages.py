@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actors.feed import Disorder, Feed, open_feed
 from actors.source import Feeding
-from joins.oracle.expected import expected
+from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 from scenarios.worlds.drawing import (
     draw_interval_query,

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 
 from actors.feed import Feed, StreamFile
 from joins.batch import Schema
-from joins.oracle.expected import expected
+from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 from scenarios.worlds.world import WorldStream
 from spark_bridge.engines import Totals

@@ -37,7 +37,7 @@ def test_memory_bounds_insertion_so_that_more_mergers_are_of_no_use() -> None:
 
 
 def test_a_faster_memory_leaves_the_mergers_to_bound_insertion() -> None:
-    spent_ns = replace(BOARD, memory_bps=10**12).insertion_time(*MERGED).elapsed_ns
+    spent_ns = replace(BOARD, memory_bytes_per_s=10**12).insertion_time(*MERGED).elapsed_ns
     assert spent_ns == pytest.approx((8 << 20) / (8 * 0.2527), rel=1e-6)
 
 
