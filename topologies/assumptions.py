@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from joins.work import MATCHES
+from joins.work import ATOMICS, MATCHES
 from netsim.cost import CostProfile
 
 
@@ -61,6 +61,16 @@ def _has_free_calls(costs: CostProfile) -> bool:
 def _has_slow_merges(costs: CostProfile) -> bool:
     building = costs.structures.get("order_arrays.permutation")
     return building is not None and building.call_ps == 100_000_000_000
+
+
+def _has_even_merges(costs: CostProfile) -> bool:
+    join = costs.structures.get("ibwj_pim_tree.join")
+    return join is not None and set(join.copied_percents) == {100}
+
+
+def _has_slow_atomics(costs: CostProfile) -> bool:
+    join = costs.structures.get("ibwj_shared_pim_tree.join")
+    return join is not None and join.unit_ps[ATOMICS] == 200_000
 
 
 def _has_priced_pairs(costs: CostProfile) -> bool:
@@ -114,6 +124,19 @@ ASSUMPTIONS = (
         text="building a segment's permutation takes 100 ms more than was measured",
         source="set, to find out what the time of a merge has to do with a figure",
         costs=_has_slow_merges,
+    ),
+    Assumption(
+        name="even merges",
+        text="a byte that a merge of a PIM-Tree or an IM-Tree copies costs as much in a small window "
+        "as in a large one, where most was measured in small ones",
+        source="set, to find out what the time of a merge has to do with a figure",
+        costs=_has_even_merges,
+    ),
+    Assumption(
+        name="slow atomic operations",
+        text="one takes a thread that shares an index 200 ns, and not some 20",
+        source="set, to find out what sharing has to do with a figure",
+        costs=_has_slow_atomics,
     ),
     Assumption(
         name="priced pairs",

@@ -149,6 +149,22 @@ def test_profiles_in_which_something_costs_more_differ_from_others_in_that_alone
     )
 
 
+def test_what_if_profiles_of_pim_trees_differ_from_shared_memory_in_one_price() -> None:
+    shared = load_profile("shared_memory")
+    even, slow = {}, {}
+    for name, price in shared.structures.items():
+        if name in ("ibwj_pim_tree.join", "ibwj_im_tree.join"):
+            even[name] = replace(price, copied_percents=(100,) * len(price.sizes))
+        if name in ("ibwj_shared_bw_tree.join", "ibwj_shared_pim_tree.join"):
+            unit_ps = list(price.unit_ps)
+            unit_ps[COUNTERS.index("atomics")] = 200_000
+            slow[name] = replace(price, unit_ps=tuple(unit_ps))
+    for name, changed in (("even_merges", even), ("slow_atomics", slow)):
+        assert len(changed) == 2
+        prices = {**shared.structures, **changed}
+        assert load_profile(name) == replace(shared, name=name, structures=prices)
+
+
 def test_a_price_of_calls_that_is_none_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "free.toml"
     text = (PROFILES / "free_calls.toml").read_text()

@@ -39,6 +39,8 @@ ASSUMED = {
     "free_pointers": {"free messages"},
     "free_calls": {"free messages", "free calls"},
     "slow_merges": {"messages", "slow merges"},
+    "even_merges": {"messages in shared memory", "even merges"},
+    "slow_atomics": {"messages in shared memory", "slow atomic operations"},
     "priced_pairs": {"messages within a machine", "priced pairs"},
 }
 
