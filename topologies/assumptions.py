@@ -127,8 +127,8 @@ ASSUMPTIONS = (
     ),
     Assumption(
         name="even merges",
-        text="a byte that a merge of a PIM-Tree or an IM-Tree copies costs the same in all windows; "
-        "measured, it costs more in small ones",
+        text="a byte that a merge of a PIM-Tree or an IM-Tree copies costs the same in every "
+        "window; measured, it costs more in small ones",
         source="set, to find out what the time of a merge has to do with a figure",
         costs=_has_even_merges,
     ),

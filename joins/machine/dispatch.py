@@ -1,8 +1,8 @@
-"""Steps of a kernel that are resolved by the class of their first argument, at compile time.
+"""Functions that kernels call by the class of their first argument, resolved at compile time.
 
-A step is declared once, as a function; each record class has an implementation of its own. A kernel
-that calls the step is compiled for the records it is called with: a call costs what a direct one
-costs, and the machine code is stored like any other kernel's.
+One is declared once; each record class has an implementation of its own. A kernel that calls it is
+compiled for the records it is called with: a call costs what a direct one costs, and the machine
+code is stored like any other kernel's.
 
 Implementations are looked up in the record's class and its bases, as methods are. They must be in
 the module that defines the record or in one that this imports, because machine code is stored under
@@ -30,8 +30,8 @@ has no room for the row's matches, of which nothing is left."""
 _implementations: dict[Callable[..., Any], dict[type, Callable[..., Any]]] = {}
 
 
-def step(function: F) -> F:
-    """Declare a step that every record has to implement; the body is never run."""
+def dispatched(function: F) -> F:
+    """Declare a function that every record has to implement; the body is never run."""
     implementations = _implementations.setdefault(function, {})
 
     def choose(record: Any, *_: Any) -> Callable[..., Any] | None:
@@ -44,21 +44,21 @@ def step(function: F) -> F:
     return function
 
 
-def step_of(record: type, *, otherwise: Any = None) -> Callable[[F], F]:
-    """Declare a step that only a *record* takes; others do nothing and return *otherwise*."""
+def only_for(record: type, *, otherwise: Any = None) -> Callable[[F], F]:
+    """Declare a function for a *record* alone; others do nothing and return *otherwise*."""
 
     def nothing(*arguments: Any) -> Any:
         return otherwise
 
     def declare(function: F) -> F:
         _implementations[function] = {record: function, object: nothing}
-        return step(function)
+        return dispatched(function)
 
     return declare
 
 
 def implements(declared: Callable[..., Any], record: type) -> Callable[[F], F]:
-    """Register the decorated function as step *declared* for a *record* as first argument."""
+    """Register the decorated function as that *declared*, for a *record* as first argument."""
 
     def register(function: F) -> F:
         _implementations[declared][record] = function

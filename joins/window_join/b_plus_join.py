@@ -28,7 +28,7 @@ from joins.indexes.b_plus.nodes import (
 )
 from joins.indexes.index import NONE, Sought
 from joins.machine.compiling import inlined, kernel
-from joins.machine.steps import DONE, NO_ROOM, implements
+from joins.machine.dispatch import DONE, NO_ROOM, implements
 from joins.matches import MatchBuffer
 from joins.window_join.rows import (
     KernelRows,

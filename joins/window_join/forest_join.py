@@ -55,9 +55,9 @@ from joins.indexes.pim_tree.mutable_tree import (
     splits_of,
 )
 from joins.machine.compiling import inlined, kernel
+from joins.machine.dispatch import DONE, MAINTAIN, NO_ROOM, implements
 from joins.machine.instructions import prefetch_entry, prefetch_to_write
 from joins.machine.memory import aligned
-from joins.machine.steps import DONE, MAINTAIN, NO_ROOM, implements
 from joins.matches import MatchBuffer
 from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.window_join import (

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.machine.compiling import kernel
+from joins.machine.dispatch import DONE, NO_ROOM, implements
 from joins.machine.instructions import trailing_zeros
-from joins.machine.steps import DONE, NO_ROOM, implements
 from joins.matches import MatchBuffer, add_match
 from joins.window_join.rows import (
     KernelRows,

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from joins.machine.dispatch import dispatched, implements, only_for
 from joins.machine.instructions import offer_core
 from joins.machine.memory import aligned, own_lines, record
-from joins.machine.steps import implements, step, step_of
 from joins.state import storable
 from joins.work import COUNTERS
 
@@ -99,13 +99,13 @@ def make_cores(cores: int, unit_ps: Any) -> Cores:
     )
 
 
-@step
+@dispatched
 def next_worker(scheduler: Any, index: Any, batch: Any) -> int:
     """Return the worker that takes the next step, -1 if this call of the kernel has no more."""
     raise NotImplementedError
 
 
-@step
+@dispatched
 def is_over(index: Any, batch: Any) -> bool:
     """Return whether simulated cores stop where they are, because all rows of a batch are joined.
 
@@ -141,7 +141,7 @@ def _next_of_cores(cores: Cores, index: Any, batch: Any) -> int:
 # threads do nothing for it.
 
 
-@step_of(Cores, otherwise=False)
+@only_for(Cores, otherwise=False)
 def moves_edge_with_every_row(cores: Cores) -> bool:
     """Return whether a worker moves the edge tuple after every row, as in the paper.
 
@@ -150,7 +150,7 @@ def moves_edge_with_every_row(cores: Cores) -> bool:
     return True
 
 
-@step_of(Cores)
+@only_for(Cores)
 def spend(cores: Cores, worker: int) -> None:
     """Move a core's clock by what the work costs that was counted since a clock was last moved."""
     cost = unpriced_ps(cores)
@@ -158,7 +158,7 @@ def spend(cores: Cores, worker: int) -> None:
     cores.priced[0] += cost
 
 
-@step_of(Cores, otherwise=0)
+@only_for(Cores, otherwise=0)
 def unpriced_ps(cores: Cores) -> int:
     """Return what the work costs that was counted since a clock was last moved."""
     total = 0
@@ -167,39 +167,39 @@ def unpriced_ps(cores: Cores) -> int:
     return total - cores.priced[0]
 
 
-@step_of(Cores)
+@only_for(Cores)
 def charge(cores: Cores, counter: int, units: int) -> None:
     """Count work that only simulated cores are charged."""
     cores.counters[counter] += units
 
 
-@step_of(Cores, otherwise=False)
+@only_for(Cores, otherwise=False)
 def is_busy(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> bool:
     """Return whether a test-and-set would fail, because another core still uses *line*."""
     return free_at[line] > cores.clock[worker]
 
 
-@step_of(Cores)
+@only_for(Cores)
 def wait_for(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> None:
     """Make a core wait until *line* is free: ``free_at[line]``."""
     cores.clock[worker] = max(cores.clock[worker], free_at[line])
 
 
-@step_of(Cores)
+@only_for(Cores)
 def leave(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> None:
     """Move a core's clock by its work, and free *line* at that time."""
     spend(cores, worker)
     free_at[line] = cores.clock[worker]
 
 
-@step_of(Cores)
+@only_for(Cores)
 def occupy(cores: Cores, worker: int, free_at: np.ndarray, line: int, ps: int) -> None:
     """Make a core wait until *line* is free, and let it be busy for *ps* from then on."""
     wait_for(cores, worker, free_at, line)
     free_at[line] = cores.clock[worker] + ps
 
 
-@step_of(Cores)
+@only_for(Cores)
 def wake(cores: Cores, worker: int, blocked: int, stage: int) -> None:
     """Move all cores in the stage *blocked* to *stage*, at *worker*'s time at the earliest.
 
@@ -211,7 +211,7 @@ def wake(cores: Cores, worker: int, blocked: int, stage: int) -> None:
             cores.workers[core].stage = stage
 
 
-@step_of(Cores)
+@only_for(Cores)
 def finish_task(cores: Cores, worker: int) -> None:
     """Note when the last task was finished."""
     cores.latest[0] = max(cores.latest[0], cores.clock[worker])

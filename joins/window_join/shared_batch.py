@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from joins.machine.compiling import inlined, kernel
+from joins.machine.dispatch import dispatched
 from joins.machine.instructions import load, store, try_lock, unlock
 from joins.machine.lanes import LANES, lanes_greater, lanes_less
 from joins.machine.memory import LINE, aligned, own_lines
-from joins.machine.steps import step
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row
 from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.schedulers import charge, is_busy, leave
@@ -92,7 +92,7 @@ class SharedBatch(NamedTuple):
     slack: int
 
 
-@step
+@dispatched
 def probe_indexed(
     index: Any,
     batch: SharedBatch,

@@ -33,9 +33,9 @@ from joins.indexes.bw_tree import (
 )
 from joins.indexes.index import Sought
 from joins.machine.compiling import inlined, kernel
+from joins.machine.dispatch import implements
 from joins.machine.instructions import compare_and_swap, fetch_add, load, store
 from joins.machine.memory import LINE, aligned, record
-from joins.machine.steps import implements
 from joins.matches import MatchBuffer
 from joins.window_join.rows import KernelRows, Rings, WindowKeys, key_at, probed_side
 from joins.window_join.schedulers import (

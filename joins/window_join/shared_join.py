@@ -19,8 +19,8 @@ import numpy as np
 
 from joins.indexes.index import check_least
 from joins.machine.compiling import kernel
+from joins.machine.dispatch import DONE, NO_OUTPUT, dispatched
 from joins.machine.memory import aligned, own_lines
-from joins.machine.steps import DONE, NO_OUTPUT, step
 from joins.matches import MatchBuffer, MatchList, ProbeResult
 from joins.state import Stateful
 from joins.threads import side_by_side, threads_for
@@ -96,7 +96,7 @@ class SharedIndex(Stateful, ABC):
         """Let workers drop a side's positions below *before* from the next batch on."""
 
 
-@step
+@dispatched
 def take_step(
     index: Any, batch: SharedBatch, scheduler: Any, worker: int, output: MatchBuffer
 ) -> bool:

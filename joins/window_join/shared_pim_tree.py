@@ -23,9 +23,9 @@ from joins.indexes.pim_tree.forest_index import build_next, probe_run, probe_tre
 from joins.indexes.pim_tree.mutable_tree import NOT_FOUND, FoundLeaf, insert_locked, route
 from joins.indexes.pim_tree.pim_tree import PimTree
 from joins.machine.compiling import inlined, kernel
+from joins.machine.dispatch import implements
 from joins.machine.instructions import fetch_add, load, lock, store, try_lock, unlock
 from joins.machine.memory import aligned, record
-from joins.machine.steps import implements
 from joins.matches import MatchBuffer
 from joins.window_join.forest_join import (
     PLACES,

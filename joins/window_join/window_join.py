@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from joins.machine.compiling import kernel
-from joins.machine.steps import DONE, NO_OUTPUT, step
+from joins.machine.dispatch import DONE, NO_OUTPUT, dispatched
 from joins.matches import MatchBuffer, MatchList, ProbeResult, begin_row, commit_row
 from joins.state import Stateful
 from joins.window_join.rows import SPAN, KernelRows
@@ -24,13 +24,13 @@ LOOKUP_ROWS = 16
 memory busy, few enough that the lines are still in the cache when their turn comes."""
 
 
-@step
+@dispatched
 def prepare_row(index: Any, rows: KernelRows, row: int, counters: np.ndarray) -> int:
     """Expire what the row no longer sees, and look ahead; return why it cannot be joined yet."""
     raise NotImplementedError
 
 
-@step
+@dispatched
 def probe_row(
     index: Any, rows: KernelRows, row: int, output: MatchBuffer, counters: np.ndarray
 ) -> None:
@@ -38,7 +38,7 @@ def probe_row(
     raise NotImplementedError
 
 
-@step
+@dispatched
 def insert_row(index: Any, rows: KernelRows, row: int, counters: np.ndarray) -> None:
     """Insert a row into its own side's window."""
     raise NotImplementedError

@@ -55,9 +55,9 @@ from joins.indexes.pim_tree.mutable_tree import (
 )
 from joins.indexes.windows.window_tuples import check_tuples
 from joins.machine.compiling import inlined, kernel
+from joins.machine.dispatch import DONE, MAINTAIN, NO_ROOM
 from joins.machine.instructions import lock, unlock
 from joins.machine.memory import aligned
-from joins.machine.steps import DONE, MAINTAIN, NO_ROOM
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
 from joins.state import State, Stateful
 from joins.work import ATOMICS, BYTES_COPIED, COMPARISONS, ENTRY_BYTES, NO_WORK, Work, new_counters

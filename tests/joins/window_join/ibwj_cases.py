@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from benchmarks.pim_tree import make_work
 from joins.codes import encode
 from joins.hashing import mix, splitmix64
+from joins.machine.dispatch import implements
 from joins.machine.instructions import offer_core
 from joins.machine.memory import own_lines
-from joins.machine.steps import implements
 from joins.window_join.rows import make_rows
 from joins.window_join.schedulers import FIRST_BLOCKED, IDLE, Threads, next_worker
 from joins.window_join.shared_join import ThreadsJoin
