@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product, repeat
+from math import isqrt
 
 import networkx as nx
 import numpy as np
@@ -191,18 +192,20 @@ def _link_along_path(network: nx.Graph, a: str, b: str) -> Link:
     except nx.NetworkXNoPath:
         raise NetworkError(f"no link leads from site {a!r} to site {b!r}") from None
     links: list[Link] = [network.edges[edge]["link"] for edge in pairwise(path)]
-    kinds = {link.latency.kind for link in links if not link.latency.is_constant}
+    latencies = [link.latency for link in links]
+    kinds = {latency.kind for latency in latencies if not latency.is_constant}
     if len(kinds) > 1:
         raise NetworkError(
             f"the path {' - '.join(path)} mixes latencies of the kinds {', '.join(sorted(kinds))}: "
             "add a link between the two sites"
         )
+    kind = kinds.pop() if kinds else "constant"
+    mean_ns = sum(latency.mean_ns for latency in latencies)
+    spread_ns = sum(latency.spread_ns for latency in latencies)
+    if kind == "normal":  # of independent draws the squares of standard deviations add up
+        spread_ns = isqrt(sum(latency.spread_ns**2 for latency in latencies))
     return Link(
-        latency=Latency(
-            kind=kinds.pop() if kinds else "constant",
-            mean_ns=sum(link.latency.mean_ns for link in links),
-            spread_ns=sum(link.latency.spread_ns for link in links),
-        ),
+        latency=Latency(kind=kind, mean_ns=mean_ns, spread_ns=spread_ns),
         bandwidth_bps=min(link.bandwidth_bps for link in links),
     )
 

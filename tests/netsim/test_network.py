@@ -81,6 +81,21 @@ def test_a_path_adds_latencies_and_takes_the_narrowest_bandwidth() -> None:
     assert link_between(network, "a", "a") is None
 
 
+@pytest.mark.parametrize(("kind", "spread_ns"), [("uniform", 7), ("normal", 5)])
+def test_spreads_of_a_path_add_up_as_those_of_independent_draws(
+    kind: Any, spread_ns: int
+) -> None:
+    """The ends of a uniform latency add up, and the squares of standard deviations do."""
+    network = nx.Graph()
+    network.add_nodes_from("abc", cores=1)
+    for ends, spread in (("ab", 3), ("bc", 4)):
+        latency = Latency(kind=kind, mean_ns=100, spread_ns=spread)
+        network.add_edge(*ends, link=Link(latency=latency, bandwidth_bps=10))
+    link = link_between(network, "a", "c")
+    assert link
+    assert link.latency == Latency(kind=kind, mean_ns=200, spread_ns=spread_ns)
+
+
 def test_sites_that_no_link_joins_are_named() -> None:
     network = nx.Graph()
     network.add_nodes_from("ab", cores=1)
