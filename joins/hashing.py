@@ -13,8 +13,8 @@ import numpy as np
 from joins.machine.compiling import kernel, part_of, read_only
 
 INCREMENT = np.uint64(0x9E3779B97F4A7C15)
-FIRST = np.uint64(0xBF58476D1CE4E5B9)
-SECOND = np.uint64(0x94D049BB133111EB)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
 """What `splitmix64` adds and multiplies by."""
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
@@ -23,8 +23,8 @@ _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 def splitmix64(value: int) -> np.uint64:
     """Mix one 64-bit *value* (wrapping) into a uint64 (Steele, Lea and Flood, 2014)."""
     z = np.uint64(value) + INCREMENT
-    z = (z ^ (z >> _S30)) * FIRST
-    z = (z ^ (z >> _S27)) * SECOND
+    z = (z ^ (z >> _S30)) * _FIRST
+    z = (z ^ (z >> _S27)) * _SECOND
     return z ^ (z >> _S31)
 
 
@@ -32,8 +32,8 @@ def mix(values: np.ndarray) -> np.ndarray:
     """Mix an int64 or uint64 array element by element into uint64."""
     with np.errstate(over="ignore"):
         z = values.astype(np.uint64) + INCREMENT
-        z = (z ^ (z >> _S30)) * FIRST
-        z = (z ^ (z >> _S27)) * SECOND
+        z = (z ^ (z >> _S30)) * _FIRST
+        z = (z ^ (z >> _S27)) * _SECOND
         return z ^ (z >> _S31)
 
 

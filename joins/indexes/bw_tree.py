@@ -122,7 +122,7 @@ class Pages(NamedTuple):
     chain: int
 
 
-def make_pages(
+def _make_pages(
     *, pages: int, nodes: int, deltas: int, threads: int, width: int, chain: int
 ) -> Pages:
     """Allocate an empty set of pages."""
@@ -145,7 +145,7 @@ def make_pages(
 
 
 @inlined
-def base_of(pages: Pages, address: int) -> int:
+def _base_of(pages: Pages, address: int) -> int:
     """Return the base node of a chain."""
     return -1 - address if address < 0 else pages.deltas[address].base
 
@@ -157,25 +157,25 @@ def chain_length(pages: Pages, address: int) -> int:
 
 
 @inlined
-def room_of(pages: Pages) -> int:
+def _room_of(pages: Pages) -> int:
     """Return the entries that a node has room for."""
     return (pages.nodes.shape[1] - ENTRIES) // 3
 
 
 @inlined
-def is_before(key: int, position: int, other_key: int, other_position: int) -> bool:
+def _is_before(key: int, position: int, other_key: int, other_position: int) -> bool:
     """Return whether entry (key, position) comes before the other."""
     return key < other_key or (key == other_key and position < other_position)
 
 
 @kernel
-def count_before(pages: Pages, node: int, key: int, position: int) -> int:
+def _count_before(pages: Pages, node: int, key: int, position: int) -> int:
     """Return how many entries of a base node come before (key, position)."""
     nodes = pages.nodes
     size, at = nodes[node, SIZE], 0
     for i in range(ENTRIES, ENTRIES + size):
         at += nodes[node, i] < key
-    positions = ENTRIES + room_of(pages)
+    positions = ENTRIES + _room_of(pages)
     while at < size and nodes[node, ENTRIES + at] == key and nodes[node, positions + at] < position:
         at += 1
     return at
@@ -184,10 +184,10 @@ def count_before(pages: Pages, node: int, key: int, position: int) -> int:
 @kernel
 def _child(pages: Pages, address: int, key: int, position: int, counters: np.ndarray) -> int:
     """Return the child whose entries (key, position) belongs to: the last not after it."""
-    node, room = base_of(pages, address), room_of(pages)
-    at = count_before(pages, node, key, position)
+    node, room = _base_of(pages, address), _room_of(pages)
+    at = _count_before(pages, node, key, position)
     nodes, deltas = pages.nodes, pages.deltas
-    if at == nodes[node, SIZE] or is_before(
+    if at == nodes[node, SIZE] or _is_before(
         key, position, nodes[node, ENTRIES + at], nodes[node, ENTRIES + room + at]
     ):
         at -= 1
@@ -197,8 +197,8 @@ def _child(pages: Pages, address: int, key: int, position: int, counters: np.nda
     counters[ATOMICS] += chain_length(pages, address)
     while address >= 0:
         delta_key, delta_position = deltas[address].key, deltas[address].position
-        after = is_before(key, position, delta_key, delta_position)
-        if not after and is_before(best_key, best_position, delta_key, delta_position):
+        after = _is_before(key, position, delta_key, delta_position)
+        if not after and _is_before(best_key, best_position, delta_key, delta_position):
             best_key, best_position = delta_key, delta_position
             child = deltas[address].child
         address = deltas[address].next
@@ -206,17 +206,17 @@ def _child(pages: Pages, address: int, key: int, position: int, counters: np.nda
 
 
 @kernel
-def find_page(
+def _find_page(
     pages: Pages, level: int, key: int, position: int, counters: np.ndarray
 ) -> tuple[int, int]:
     """Return the page of a level that (key, position) belongs to, and its address."""
     page, nodes = ROOT, pages.nodes
     while True:
         address = load(pages.mapping, page, 0)
-        node = base_of(pages, address)
+        node = _base_of(pages, address)
         counters[ATOMICS] += 1 + (address >= 0)
         counters[COMPARISONS] += 1
-        if not is_before(key, position, nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]):
+        if not _is_before(key, position, nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]):
             page = nodes[node, RIGHT]
         elif nodes[node, LEVEL] == level:
             return page, address
@@ -241,11 +241,11 @@ def _is_overruled(
 @kernel
 def probe_range(pages: Pages, sought: Sought, output: MatchBuffer, counters: np.ndarray) -> None:
     """Report the entries that are sought."""
-    nodes, deltas, room = pages.nodes, pages.deltas, room_of(pages)
+    nodes, deltas, room = pages.nodes, pages.deltas, _room_of(pages)
     low, high = sought.low, sought.high
-    page, newest = find_page(pages, 0, low, LEAST, counters)
+    page, newest = _find_page(pages, 0, low, LEAST, counters)
     while True:
-        node, address = base_of(pages, newest), newest
+        node, address = _base_of(pages, newest), newest
         counters[COMPARISONS] += chain_length(pages, newest)
         counters[ATOMICS] += chain_length(pages, newest)
         while address >= 0:
@@ -258,7 +258,7 @@ def probe_range(pages: Pages, sought: Sought, output: MatchBuffer, counters: np.
             ):
                 add_match(output, sought.row, position)
             address = deltas[address].next
-        at, size = count_before(pages, node, low, LEAST), nodes[node, SIZE]
+        at, size = _count_before(pages, node, low, LEAST), nodes[node, SIZE]
         counters[COMPARISONS] += size
         while at < size and nodes[node, ENTRIES + at] <= high:
             key, position = nodes[node, ENTRIES + at], nodes[node, ENTRIES + room + at]
@@ -268,7 +268,7 @@ def probe_range(pages: Pages, sought: Sought, output: MatchBuffer, counters: np.
                 add_match(output, sought.row, position)
             at += 1
         counters[COMPARISONS] += 1
-        if is_before(high, GREATEST, nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]):
+        if _is_before(high, GREATEST, nodes[node, HIGH_KEY], nodes[node, HIGH_POSITION]):
             return
         page = nodes[node, RIGHT]
         if page == NONE:
@@ -318,18 +318,18 @@ def prepare(pages: Pages, thread: int, counters: np.ndarray) -> None:
     """Make what a thread's next compare-and-swap publishes, where no other thread sees it yet."""
     own = pages.own[thread]
     queued = pages.changes[thread, own.pending - 1]
-    page, address = find_page(pages, queued.level, queued.key, queued.position, counters)
+    page, address = _find_page(pages, queued.level, queued.key, queued.position, counters)
     own.page, own.seen = page, address
     if chain_length(pages, address) >= pages.chain:
         _consolidate(pages, thread, counters)
         return
     spare = pages.spare[thread]
-    spare.delta = spare_or_new(pages, spare.delta, DELTAS, counters)
+    spare.delta = _spare_or_new(pages, spare.delta, DELTAS, counters)
     delta = pages.deltas[spare.delta]
     delta.kind, delta.key = queued.kind, queued.key
     delta.position, delta.child = queued.position, queued.child
     delta.next, delta.length = address, chain_length(pages, address) + 1
-    delta.base = base_of(pages, address)
+    delta.base = _base_of(pages, address)
     own.step, own.new = PUT, spare.delta
 
 
@@ -357,7 +357,7 @@ def swap(pages: Pages, thread: int, counters: np.ndarray) -> None:
 
 
 @kernel
-def spare_or_new(pages: Pages, spare: int, what: int, counters: np.ndarray) -> int:
+def _spare_or_new(pages: Pages, spare: int, what: int, counters: np.ndarray) -> int:
     """Return the record or page that a thread has to *spare*, or a new one if that is `NONE`."""
     if spare != NONE:
         return spare
@@ -366,10 +366,12 @@ def spare_or_new(pages: Pages, spare: int, what: int, counters: np.ndarray) -> i
 
 
 @kernel
-def merge_chain(pages: Pages, thread: int, address: int, target: int, counters: np.ndarray) -> None:
+def _merge_chain(
+    pages: Pages, thread: int, address: int, target: int, counters: np.ndarray
+) -> None:
     """Write what a page holds into node *target*: its base with its deltas, oldest first."""
-    nodes, deltas, path, room = pages.nodes, pages.deltas, pages.path, room_of(pages)
-    source, length = base_of(pages, address), chain_length(pages, address)
+    nodes, deltas, path, room = pages.nodes, pages.deltas, pages.path, _room_of(pages)
+    source, length = _base_of(pages, address), chain_length(pages, address)
     size = nodes[source, SIZE]
     for i in range(ENTRIES):
         nodes[target, i] = nodes[source, i]
@@ -386,9 +388,9 @@ def merge_chain(pages: Pages, thread: int, address: int, target: int, counters: 
 
 @kernel
 def _apply(pages: Pages, delta: int, node: int, counters: np.ndarray) -> None:
-    nodes, deltas, room = pages.nodes, pages.deltas, room_of(pages)
+    nodes, deltas, room = pages.nodes, pages.deltas, _room_of(pages)
     key, position = deltas[delta].key, deltas[delta].position
-    at, size = count_before(pages, node, key, position), nodes[node, SIZE]
+    at, size = _count_before(pages, node, key, position), nodes[node, SIZE]
     is_present = (
         at < size
         and nodes[node, ENTRIES + at] == key
@@ -412,8 +414,8 @@ def _apply(pages: Pages, delta: int, node: int, counters: np.ndarray) -> None:
 def _consolidate(pages: Pages, thread: int, counters: np.ndarray) -> None:
     """Prepare a base node, or two, for the place of a chain."""
     own, spare = pages.own[thread], pages.spare[thread]
-    node = spare.node = spare_or_new(pages, spare.node, NODES, counters)
-    merge_chain(pages, thread, own.seen, node, counters)
+    node = spare.node = _spare_or_new(pages, spare.node, NODES, counters)
+    _merge_chain(pages, thread, own.seen, node, counters)
     own.step, own.new = CONSOLIDATE, -1 - node
     if pages.nodes[node, SIZE] > pages.width:
         _split(pages, thread, node, counters)
@@ -422,10 +424,10 @@ def _consolidate(pages: Pages, thread: int, counters: np.ndarray) -> None:
 @kernel
 def _split(pages: Pages, thread: int, node: int, counters: np.ndarray) -> None:
     """Prepare two nodes; the root stays where it is, above two new pages."""
-    nodes, own, room = pages.nodes, pages.own[thread], room_of(pages)
+    nodes, own, room = pages.nodes, pages.own[thread], _room_of(pages)
     spare = pages.spare[thread]
-    right = spare.right = spare_or_new(pages, spare.right, NODES, counters)
-    right_page = spare.page = spare_or_new(pages, spare.page, PAGES, counters)
+    right = spare.right = _spare_or_new(pages, spare.right, NODES, counters)
+    right_page = spare.page = _spare_or_new(pages, spare.page, PAGES, counters)
     size = nodes[node, SIZE]
     keep = size // 2
     for i in range(ENTRIES):
@@ -441,8 +443,8 @@ def _split(pages: Pages, thread: int, node: int, counters: np.ndarray) -> None:
     own.step = SPLIT
     if own.page != ROOT:
         return
-    left_page = spare.left = spare_or_new(pages, spare.left, PAGES, counters)
-    top = spare.top = spare_or_new(pages, spare.top, NODES, counters)
+    left_page = spare.left = _spare_or_new(pages, spare.left, PAGES, counters)
+    top = spare.top = _spare_or_new(pages, spare.top, NODES, counters)
     store(pages.mapping, left_page, 0, -1 - node)
     nodes[top, LEVEL], nodes[top, SIZE], nodes[top, RIGHT] = nodes[node, LEVEL] + 1, 2, NONE
     nodes[top, HIGH_KEY] = nodes[top, HIGH_POSITION] = GREATEST
@@ -456,13 +458,13 @@ def _split(pages: Pages, thread: int, node: int, counters: np.ndarray) -> None:
 @kernel
 def collect(pages: Pages, keys: np.ndarray, positions: np.ndarray, counters: np.ndarray) -> int:
     """Write all entries in order and return how many there are; no thread may be in the tree."""
-    nodes, room = pages.nodes, room_of(pages)
+    nodes, room = pages.nodes, _room_of(pages)
     spare = pages.spare[0]
-    node = spare.node = spare_or_new(pages, spare.node, NODES, counters)
-    page, address = find_page(pages, 0, LEAST, LEAST, counters)
+    node = spare.node = _spare_or_new(pages, spare.node, NODES, counters)
+    page, address = _find_page(pages, 0, LEAST, LEAST, counters)
     n = 0
     while True:
-        merge_chain(pages, 0, address, node, counters)
+        _merge_chain(pages, 0, address, node, counters)
         for i in range(nodes[node, SIZE]):
             keys[n], positions[n] = nodes[node, ENTRIES + i], nodes[node, ENTRIES + room + i]
             n += 1
@@ -475,7 +477,7 @@ def collect(pages: Pages, keys: np.ndarray, positions: np.ndarray, counters: np.
 @kernel
 def build(pages: Pages, keys: np.ndarray, positions: np.ndarray, counters: np.ndarray) -> None:
     """Fill empty *pages* with sorted entries, nodes three quarters full, level by level."""
-    nodes, room = pages.nodes, room_of(pages)
+    nodes, room = pages.nodes, _room_of(pages)
     fill = pages.width - pages.width // 4
     pages.used[PAGES, 0] = 1
     level, begin, count = 0, 0, len(keys)
@@ -517,7 +519,7 @@ def _copy_entry(
     positions: np.ndarray,
 ) -> None:
     """Write entry *source* of all, or on an inner level the separator of node *source*."""
-    nodes, room = pages.nodes, room_of(pages)
+    nodes, room = pages.nodes, _room_of(pages)
     if level == 0:
         nodes[node, ENTRIES + at] = keys[source]
         nodes[node, ENTRIES + room + at] = positions[source]
@@ -574,7 +576,7 @@ class BwTree(Stateful):
         deltas = changes + changes // (chain - 1) + 1
         halves = deltas // chain + 1
         built = 2 * (-(-len(keys) // (width // 2))) + _LEVELS_MAX
-        self.pages = make_pages(
+        self.pages = _make_pages(
             pages=built + halves + 2 * threads,
             nodes=built + 2 * halves + 3 * threads,
             deltas=deltas + threads,

@@ -97,7 +97,7 @@ def make_ranges(
     """
     m = len(low[0]) if len(low) else 0
     flags = [False] * len(low) if negated is None else negated
-    check_predicates(len(low), high=high, negated=flags)
+    _check_predicates(len(low), high=high, negated=flags)
     return Ranges(
         _rows_of(low, "low", m),
         _rows_of(high, "high", m),
@@ -192,7 +192,7 @@ def codes_of(
     return stored_codes(conditions, columns)
 
 
-def check_predicates(expected: int, **arguments: Sized) -> None:
+def _check_predicates(expected: int, **arguments: Sized) -> None:
     """Raise :exc:`ValueError` naming the first of *arguments* without *expected* entries."""
     for name, entries in arguments.items():
         if len(entries) != expected:
@@ -207,7 +207,7 @@ def check_columns(
     Raise :exc:`ValueError` or :exc:`TypeError` when a column is missing, not int64 or of another
     length.
     """
-    check_predicates(predicates, columns=columns)
+    _check_predicates(predicates, columns=columns)
     positions = as_column(positions, np.int64, "positions")
     n = len(positions)
     codes = [as_column(one, np.int64, f"column {i}", n) for i, one in enumerate(columns)]
@@ -216,7 +216,7 @@ def check_columns(
 
 def check_ranges(ranges: Ranges, predicates: int) -> None:
     """Raise :exc:`ValueError` when *ranges* are not of so many predicates."""
-    check_predicates(predicates, ranges=ranges.negated)
+    _check_predicates(predicates, ranges=ranges.negated)
 
 
 class Sought(NamedTuple):

@@ -32,7 +32,7 @@ def lanes_from(emit: CodeEmitter, entry: Any, count: int = LANES) -> tuple[Any, 
     return emit.builder.bitcast(entry, lanes.as_pointer()), kind.width // 8
 
 
-def lanes_at(emit: CodeEmitter, rows: Any, row: Any, begin: Any) -> tuple[Any, int]:
+def _lanes_at(emit: CodeEmitter, rows: Any, row: Any, begin: Any) -> tuple[Any, int]:
     """Emit the address of a vector of `LANES` entries of a matrix, and its alignment."""
     return lanes_from(emit, address(emit, rows, row, begin))
 
@@ -65,14 +65,14 @@ def lanes_less(emit: CodeEmitter, rows: Any, row: Any, begin: Any, target: Any) 
 
     One or two instructions compare them all.
     """
-    entries = load_vector(emit, *lanes_at(emit, rows, row, begin))
+    entries = load_vector(emit, *_lanes_at(emit, rows, row, begin))
     return emit.builder.ctpop(_compare(emit, entries, "<", target))
 
 
 @instruction(int64, ARRAY, intp, intp, ITEM)
 def lanes_greater(emit: CodeEmitter, rows: Any, row: Any, begin: Any, target: Any) -> Any:
     """Count how many of the `LANES` integers from ``rows[row, begin]`` on exceed *target*."""
-    entries = load_vector(emit, *lanes_at(emit, rows, row, begin))
+    entries = load_vector(emit, *_lanes_at(emit, rows, row, begin))
     return emit.builder.ctpop(_compare(emit, entries, ">", target))
 
 
@@ -99,8 +99,8 @@ def move_lanes(emit: CodeEmitter, rows: Any, row: Any, begin: Any, to: Any) -> A
 
     ``rows[row, to : to + LANES] = rows[row, begin : begin + LANES]``
     """
-    entries = load_vector(emit, *lanes_at(emit, rows, row, begin))
-    emit.builder.store(entries, *lanes_at(emit, rows, row, to))
+    entries = load_vector(emit, *_lanes_at(emit, rows, row, begin))
+    emit.builder.store(entries, *_lanes_at(emit, rows, row, to))
 
 
 @instruction(void, ARRAY, intp, intp, ARRAY, intp, int64)
@@ -112,7 +112,7 @@ def widen_lanes(
     ``target[to : to + LANES] = rows[row, begin : begin + LANES] + more``
     """
     builder = emit.builder
-    entries = load_vector(emit, *lanes_at(emit, rows, row, begin))
+    entries = load_vector(emit, *_lanes_at(emit, rows, row, begin))
     wide, align = lanes_from(emit, builder.gep(target.data, [to]))
     lanes = wide.type.pointee
     sums = builder.add(builder.sext(entries, lanes), repeat(emit, more, lanes))
@@ -145,13 +145,13 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 @instruction(_LANES, ARRAY, intp, intp)
 def load_lanes(emit: CodeEmitter, rows: Any, row: Any, begin: Any) -> Any:
     """Return the `LANES` int64 from ``rows[row, begin]`` on."""
-    return load_vector(emit, *lanes_at(emit, rows, row, begin))
+    return load_vector(emit, *_lanes_at(emit, rows, row, begin))
 
 
 @instruction(void, _LANES, ARRAY, intp, intp)
 def store_lanes(emit: CodeEmitter, lanes: Any, rows: Any, row: Any, begin: Any) -> Any:
     """Write *lanes* from ``rows[row, begin]`` on."""
-    emit.builder.store(lanes, *lanes_at(emit, rows, row, begin))
+    emit.builder.store(lanes, *_lanes_at(emit, rows, row, begin))
 
 
 @instruction(_LANES, boolean, _LANES, _LANES)

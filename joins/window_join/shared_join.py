@@ -105,7 +105,7 @@ def take_step(
 
 
 @kernel
-def run_steps(index: Any, batch: SharedBatch, scheduler: Any, output: MatchBuffer) -> int:
+def _run_steps(index: Any, batch: SharedBatch, scheduler: Any, output: MatchBuffer) -> int:
     """Take steps until the batch is done; `NO_OUTPUT` asks for room and to be called again."""
     worker = next_worker(scheduler, index, batch)
     while worker >= 0:
@@ -158,7 +158,7 @@ class SharedJoin(WindowJoin, ABC):
     ) -> ProbeResult:
         """Take all steps of a scheduler; return what it listed, and the work counted."""
         matches = MatchList(len(total.buffer.matches), enumerate=enumerate, share=total)
-        while run_steps(index, batch, scheduler, matches.buffer) == NO_OUTPUT:
+        while _run_steps(index, batch, scheduler, matches.buffer) == NO_OUTPUT:
             matches.add_chunk()
         return matches.result(scheduler.counters)
 

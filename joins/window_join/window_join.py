@@ -45,7 +45,7 @@ def insert_row(index: Any, rows: KernelRows, row: int, counters: np.ndarray) -> 
 
 
 @kernel
-def join_rows(
+def _join_rows(
     index: Any, rows: KernelRows, begin: int, output: MatchBuffer, counters: np.ndarray
 ) -> tuple[int, int]:
     """Join the rows from *begin* on; return the row it stopped at, and why."""
@@ -95,7 +95,7 @@ class RowsJoin(WindowJoin, ABC):
         counters = new_counters()
         work, row = NO_WORK, 0
         while True:
-            row, why = join_rows(self._record(), rows, row, matches.buffer, counters)
+            row, why = _join_rows(self._record(), rows, row, matches.buffer, counters)
             if why == DONE:
                 break
             if why == NO_OUTPUT:

@@ -82,9 +82,7 @@ def test_a_path_adds_latencies_and_takes_the_narrowest_bandwidth() -> None:
 
 
 @pytest.mark.parametrize(("kind", "spread_ns"), [("uniform", 7), ("normal", 5)])
-def test_spreads_of_a_path_add_up_as_those_of_independent_draws(
-    kind: Any, spread_ns: int
-) -> None:
+def test_spreads_of_a_path_add_up_as_those_of_independent_draws(kind: Any, spread_ns: int) -> None:
     """The ends of a uniform latency add up, and the squares of standard deviations do."""
     network = nx.Graph()
     network.add_nodes_from("abc", cores=1)

@@ -149,7 +149,7 @@ def has_free_nodes(nodes: Nodes) -> bool:
 
 
 @inlined
-def count_below(keys: np.ndarray, node: int, size: int, key: int) -> int:
+def _count_below(keys: np.ndarray, node: int, size: int, key: int) -> int:
     """Count the keys of row *node*, *size* in use, that are less than *key*."""
     width, below = keys.shape[1], 0
     if width == _NARROW:  # No branch on the size, which is not to be foreseen.
@@ -165,7 +165,7 @@ def count_below(keys: np.ndarray, node: int, size: int, key: int) -> int:
 @inlined
 def _child_slot(inners: NodePool, node: int, key: int) -> int:
     """Return the slot of the child where the first entry with a key of at least *key* is."""
-    below = count_below(inners.keys, node, inners.size[node], key)
+    below = _count_below(inners.keys, node, inners.size[node], key)
     return int(below - (inners.keys[node, 0] < key))
 
 
@@ -187,7 +187,7 @@ def find_leaf_of_key(nodes: Nodes, key: int) -> tuple[int, int]:
 
 
 @inlined
-def find_leaf_of_entry(nodes: Nodes, key: int, position: int) -> tuple[int, int]:
+def _find_leaf_of_entry(nodes: Nodes, key: int, position: int) -> tuple[int, int]:
     """Return the leaf that entry (key, position) belongs to, and the comparisons that lead there.
 
     The path to it is remembered.
@@ -210,10 +210,10 @@ def find_leaf_of_entry(nodes: Nodes, key: int, position: int) -> tuple[int, int]
 
 
 @inlined
-def find_in_leaf(nodes: Nodes, leaf: int, key: int, position: int) -> tuple[int, bool]:
+def _find_in_leaf(nodes: Nodes, leaf: int, key: int, position: int) -> tuple[int, bool]:
     """Return where entry (key, position) is in *leaf*, or would be, and whether it is there."""
     size = nodes.leaves.size[leaf]
-    at = count_below(nodes.leaves.keys, leaf, size, key)
+    at = _count_below(nodes.leaves.keys, leaf, size, key)
     while at < size and nodes.leaves.keys[leaf, at] == key:
         if nodes.leaves.positions[leaf, at] >= position:
             return at, nodes.leaves.positions[leaf, at] == position
@@ -229,7 +229,7 @@ def find_first(nodes: Nodes, key: int) -> tuple[int, int, int]:
     """
     leaf, compared = find_leaf_of_key(nodes, key)
     size = nodes.leaves.size[leaf]
-    return leaf, count_below(nodes.leaves.keys, leaf, size, key), compared + size
+    return leaf, _count_below(nodes.leaves.keys, leaf, size, key), compared + size
 
 
 @inlined
@@ -269,7 +269,7 @@ def _match_from(
 @inlined
 def _insert_into(nodes: Nodes, leaf: int, key: int, position: int, counters: np.ndarray) -> bool:
     """Insert one entry into the leaf at the end of the path; return False when it is there."""
-    at, present = find_in_leaf(nodes, leaf, key, position)
+    at, present = _find_in_leaf(nodes, leaf, key, position)
     if present:
         return False
     _insert_at(nodes, leaf, at, key, position, counters)
@@ -295,7 +295,7 @@ def _insert_at(
 @inlined
 def _delete_from(nodes: Nodes, leaf: int, key: int, position: int, counters: np.ndarray) -> bool:
     """Delete one entry from the leaf at the end of the path; return False when it is not there."""
-    at, present = find_in_leaf(nodes, leaf, key, position)
+    at, present = _find_in_leaf(nodes, leaf, key, position)
     if not present:
         return False
     _delete_at(nodes, leaf, at, counters)
@@ -343,7 +343,7 @@ def find_leaf_below(nodes: Nodes, node: int, key: int) -> int:
 def fetch_positions(nodes: Nodes, leaf: int, key: int, entries: int) -> None:
     """Ask for the positions of a leaf's next *entries* entries from *key* on."""
     size = nodes.leaves.size[leaf]
-    at = count_below(nodes.leaves.keys, leaf, size, key)
+    at = _count_below(nodes.leaves.keys, leaf, size, key)
     prefetch_entry(nodes.leaves.positions, leaf, at)
     prefetch_entry(nodes.leaves.positions, leaf, min(at + entries, size))
 
@@ -369,7 +369,7 @@ def match_range_near(
         return
     leaf, size = hint, nodes.leaves.size[hint]
     counters[COMPARISONS] += _compared(nodes)
-    i = count_below(nodes.leaves.keys, leaf, size, sought.low)
+    i = _count_below(nodes.leaves.keys, leaf, size, sought.low)
     if not 0 < i < size:
         leaf, i = _find_first(nodes, sought.low)
     _match_from(nodes, leaf, i, sought, output, counters)
@@ -385,7 +385,7 @@ def _find_first(nodes: Nodes, key: int) -> tuple[int, int]:
 def insert_near(nodes: Nodes, hint: int, key: int, position: int, counters: np.ndarray) -> None:
     """Insert an entry that is not there, into the leaf *hint* if it lies between two of its own."""
     counters[COMPARISONS] += _compared(nodes)
-    at, _ = find_in_leaf(nodes, hint, key, position)
+    at, _ = _find_in_leaf(nodes, hint, key, position)
     if 0 < at < nodes.leaves.size[hint] < nodes.leaves.keys.shape[1] - 1:
         _insert_at(nodes, hint, at, key, position, counters)
     else:
@@ -394,7 +394,7 @@ def insert_near(nodes: Nodes, hint: int, key: int, position: int, counters: np.n
 
 @kernel
 def _insert(nodes: Nodes, key: int, position: int, counters: np.ndarray) -> None:
-    leaf, _ = find_leaf_of_entry(nodes, key, position)
+    leaf, _ = _find_leaf_of_entry(nodes, key, position)
     _insert_into(nodes, leaf, key, position, counters)
 
 
@@ -404,7 +404,7 @@ def delete_near(nodes: Nodes, hint: int, key: int, position: int, counters: np.n
     counters[COMPARISONS] += _compared(nodes)
     at, present = 0, False
     if hint != NONE and nodes.leaves.size[hint] > nodes.leaves.keys.shape[1] // 4:
-        at, present = find_in_leaf(nodes, hint, key, position)
+        at, present = _find_in_leaf(nodes, hint, key, position)
     if present:
         _delete_at(nodes, hint, at, counters)
     else:
@@ -413,7 +413,7 @@ def delete_near(nodes: Nodes, hint: int, key: int, position: int, counters: np.n
 
 @kernel
 def _delete(nodes: Nodes, key: int, position: int, counters: np.ndarray) -> None:
-    leaf, _ = find_leaf_of_entry(nodes, key, position)
+    leaf, _ = _find_leaf_of_entry(nodes, key, position)
     _delete_from(nodes, leaf, key, position, counters)
 
 
@@ -428,7 +428,7 @@ def insert_entries(
     for i in range(begin, len(keys)):
         if not has_free_nodes(nodes):
             return i, False
-        leaf, compared = find_leaf_of_entry(nodes, keys[i], positions[i])
+        leaf, compared = _find_leaf_of_entry(nodes, keys[i], positions[i])
         counters[COMPARISONS] += compared + nodes.leaves.size[leaf]
         if not _insert_into(nodes, leaf, keys[i], positions[i], counters):
             return i, True
@@ -441,7 +441,7 @@ def delete_entries(
 ) -> int:
     """Delete entries up to the first that does not exist; return its row, or how many there are."""
     for i in range(len(keys)):
-        leaf, compared = find_leaf_of_entry(nodes, keys[i], positions[i])
+        leaf, compared = _find_leaf_of_entry(nodes, keys[i], positions[i])
         counters[COMPARISONS] += compared + nodes.leaves.size[leaf]
         if not _delete_from(nodes, leaf, keys[i], positions[i], counters):
             return i

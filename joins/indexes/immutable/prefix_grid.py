@@ -117,9 +117,9 @@ class PrefixGridSegment(TreeSearchedSegment):
             sum_below=np.empty((blocks + 1, blocks + 1), np.uint64),
             run=np.empty((_levels_for(blocks), n + LANES), dtype),
         )
-        fill_axes(self._grid, self.lead, self.first)
-        fill_table(self._grid, self.first)
-        fill_runs(self._grid, np.empty((len(self._grid.run), blocks), np.int64))
+        _fill_axes(self._grid, self.lead, self.first)
+        _fill_table(self._grid, self.first)
+        _fill_runs(self._grid, np.empty((len(self._grid.run), blocks), np.int64))
         for other in range(1, len(self.to_lead)):
             self._grid.id[other + 1] = self._grid.id[0][self.to_lead[other]]
         for place, ids in zip(self._grid.place, self._grid.id, strict=False):
@@ -160,7 +160,7 @@ def _levels_for(blocks: int) -> int:
 
 
 @kernel
-def fill_axes(grid: Grid, lead: np.ndarray, first: int) -> None:
+def _fill_axes(grid: Grid, lead: np.ndarray, first: int) -> None:
     """Fill in ids and places of the two axes, given positions in lead order."""
     for place in range(len(lead)):
         grid.id[0, place] = lead[place] - first
@@ -171,7 +171,7 @@ def fill_axes(grid: Grid, lead: np.ndarray, first: int) -> None:
 
 
 @kernel
-def fill_table(grid: Grid, first: int) -> None:
+def _fill_table(grid: Grid, first: int) -> None:
     """Fill in the prefix counts and sums, block by block of the other axis."""
     n, bits = len(grid.to_lead), grid.block_bits
     rows, columns = grid.below.shape
@@ -196,7 +196,7 @@ def fill_table(grid: Grid, first: int) -> None:
 
 
 @kernel
-def fill_runs(grid: Grid, filled: np.ndarray) -> None:
+def _fill_runs(grid: Grid, filled: np.ndarray) -> None:
     """Fill in the runs of all levels; *filled* has room for an int64 per level and block."""
     bits = grid.block_bits
     levels, groups = filled.shape

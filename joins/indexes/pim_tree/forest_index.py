@@ -171,7 +171,7 @@ class ForestIndex(Stateful, ABC):
         if ranges.negated[0]:
             raise ValueError("the range is negated; a forest finds the keys inside a range")
         live = np.maximum(ranges.start, self.forest.sides[side]["horizon"])
-        step = partial(probe_entries, self.forest, side, ranges._replace(start=live))
+        step = partial(_probe_entries, self.forest, side, ranges._replace(start=live))
         return find_matches(step, len(live), enumerate=enumerate)
 
     def expire(self, before: int, *, side: int = 0) -> Work:
@@ -369,7 +369,7 @@ def insert_entries(
 
 
 @kernel
-def probe_entries(
+def _probe_entries(
     forest: Forest,
     side: int,
     ranges: Ranges,
