@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from actors.hosting.inline import Clock
@@ -137,8 +137,9 @@ class Chart:
 class Study:
     """A study at a scale: what its runs share, its points, and the charts they make.
 
-    *turns* is how often values of this machine are measured; *changed* says whether settings make
-    it another experiment than its file describes.
+    *turns* is how often values of this machine are measured; *settings* are the keys that were
+    asked for beside its file, and *changed* says whether they make it another experiment than that
+    describes.
     """
 
     base: RunConfig
@@ -147,6 +148,7 @@ class Study:
     points: tuple[Point, ...]
     charts: tuple[Chart, ...]
     turns: int = 1
+    settings: tuple[str, ...] = ()
     changed: bool = False
 
     @property
@@ -173,6 +175,12 @@ class Study:
     def remarks(self) -> list[str]:
         """What a reader should know of its sizes and its values, a sentence each."""
         remarks = []
+        for key in self.settings:
+            if curves := self._curves_that_set(key):
+                remarks.append(
+                    f"The study sets {key} itself in {', '.join(curves)}: what was asked for has "
+                    "no effect there."
+                )
         if self.section.reduced:
             remarks.append(f"Reduced, beside the paper: {self.section.reduced}.")
         if self.is_measured:
@@ -187,6 +195,17 @@ class Study:
         if memory > _MEMORY_WORTH_A_WORD:
             remarks.append(f"The largest of its surveys takes about {format_bytes(memory)}.")
         return remarks
+
+    def _curves_that_set(self, key: str) -> list[str]:
+        """Return which curves have a value of their own for *key* or for a part of it."""
+        curves = []
+        for chart in self.charts:
+            for curve in chart.curves:
+                variant = self.section.variants[curve.variant]
+                keys = chart.axis.keys if variant.keys is None else variant.keys
+                if any(_overlap(key, own) for own in (*chart.panel.set, *variant.set, *keys)):
+                    curves.append(", ".join(filter(None, (chart.panel.name, curve.variant))))
+        return curves
 
     @property
     def assumptions(self) -> list[Assumption]:
@@ -226,6 +245,11 @@ class Study:
         return any(curve.kind == "measured" for chart in self.charts for curve in chart.curves)
 
 
+def _overlap(key: str, other: str) -> bool:
+    """Return whether one of two dotted keys is the other, or a section that has it."""
+    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
+
+
 def load_study(
     name_or_path: str, *, scale: str = "laptop", settings: Mapping[str, Any] | None = None
 ) -> Study | None:
@@ -253,7 +277,8 @@ def load_study(
     same = base.model_dump(exclude=_SAME_EXPERIMENT)
     changed = same != unchanged.model_dump(exclude=_SAME_EXPERIMENT)
     turns = 1 if repeats or scale == "smoke" else TURNS
-    return build_study(base, section, scale, turns=turns, changed=changed)
+    study = build_study(base, section, scale, turns=turns, changed=changed)
+    return replace(study, settings=tuple(settings))
 
 
 def _put_words(written: Any, words: Mapping[str, Any]) -> Any:

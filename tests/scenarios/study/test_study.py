@@ -49,6 +49,25 @@ def load(tmp_path: Path, text: str = BASE + STUDY, **arguments: Any) -> Study:
     return study
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "curves"),
+    [
+        ("rows", 9, None),
+        ("index", "sorted_array", "other"),
+        ("bind.D", 5, "plain, same run, other"),
+        ("topology", "bchj", "other"),
+    ],
+)
+def test_a_setting_that_the_study_has_a_value_of_its_own_for_is_said_to_have_no_effect(
+    key: str, value: Any, curves: str | None, tmp_path: Path
+) -> None:
+    study = load(tmp_path, settings={key: value})
+    said = [remark for remark in study.remarks if "has no effect" in remark]
+    expected = f"The study sets {key} itself in {curves}: what was asked for has no effect there."
+    assert said == ([expected] if curves else [])
+    assert not [one for one in load(tmp_path).remarks if "has no effect" in one]
+
+
 def test_runs_of_equal_configuration_are_one_point(tmp_path: Path) -> None:
     study = load(tmp_path)
     (chart,) = study.charts
