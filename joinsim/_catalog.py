@@ -155,7 +155,9 @@ def schema() -> dict[str, Any]:
     >>> js.schema()["properties"]["topology"]["type"]
     'string'
     """
-    return scenario_files.scenario_schema()
+    from scenarios.scenario_schema import scenario_schema
+
+    return scenario_schema()
 
 
 def show(
