@@ -63,7 +63,8 @@ from actors.hosting.inline import MeasuredMessages
 from actors.protocol import NS_PER_S
 from actors.result_files import summary_path
 from netsim.network import link_between
-from scenarios.report.run_analysis import arrival_numbers, sum_by_name
+from scenarios.po_join_measures import merge_times_ms, window_lag
+from scenarios.report.run_analysis import arrival_numbers, places_of, sum_by_name
 from scenarios.report.run_summary import summary
 from scenarios.run import FinishedRun
 from scenarios.run_directory import TRACE
@@ -191,7 +192,7 @@ def _transmission(
 ) -> dict[str, float | None]:
     actors = dict.fromkeys(pe for pes in parts.values() for pe in pes)
     place = {pe: at for at, pe in enumerate(actors)}
-    sender, receiver = (_places(trace[name], list(place)) for name in ("sender", "receiver"))
+    sender, receiver = (places_of(trace[name], list(place)) for name in ("sender", "receiver"))
     under_way_ns = (trace["arrived_ns"].to_numpy() - trace["sent_ns"].to_numpy()).astype(np.int64)
     shares = {}
     for part, pes in parts.items():
@@ -267,7 +268,7 @@ def measured_costs(
     actors = [name for name, role in graph.roles.items() if role in roles]
     trace = pq.read_table(trace_path, columns=_COST_COLUMNS)
     span = np.searchsorted(edges_ns, trace["sent_ns"].to_numpy(), "right") - 1
-    sender, receiver = (_places(trace[name], actors) for name in ("sender", "receiver"))
+    sender, receiver = (places_of(trace[name], actors) for name in ("sender", "receiver"))
     sites = list(dict.fromkeys(graph.placement[name] for name in actors))
     place = {name: at for at, name in enumerate(sites)}
     site = np.array([place[graph.placement[name]] for name in actors], np.int64)
@@ -299,50 +300,6 @@ def measured_costs(
     return measured
 
 
-def _places(names: pa.ChunkedArray, actors: Sequence[str]) -> np.ndarray:
-    """Return for each name its place among *actors*; -1 for others."""
-    known = pa.array(actors, pa.string())
-    found = pc.index_in(names.cast(pa.string()), value_set=known).fill_null(-1)
-    places: np.ndarray = found.to_numpy().astype(np.int64)
-    return places
-
-
-# How long merges took, from the mutable component into the immutable one.
-#
-# A merge begins when a predicate PE starts on the message that fills its epoch, and ends when the
-# PE that takes the epoch is done with the last array of it: the structure is built then, and the
-# tuples that waited for it are evaluated. Every predicate PE that seals and every permutation PE
-# sends one message a merge, so the k-th of each belong to the k-th merge.
-
-_MUTABLE, _BETWEEN, _IMMUTABLE = "predicate", "permutation", "po_join"
-
-
-def merge_times_ms(trace: pa.Table, roles: Mapping[str, str]) -> np.ndarray:
-    """Return the virtual milliseconds of every merge; empty for a system without merges."""
-    senders = [name for name, role in roles.items() if role in (_MUTABLE, _BETWEEN)]
-    builders = [name for name, role in roles.items() if role == _IMMUTABLE]
-    sender, served = (_places(trace[name], senders) for name in ("sender", "receiver"))
-    sent_ns, started_ns, done_ns = (
-        trace[name].to_numpy() for name in ("sent_ns", "started_ns", "done_ns")
-    )
-    own = np.flatnonzero(served >= 0)
-    services = zip(*(column[own].tolist() for column in (served, done_ns, started_ns)), strict=True)
-    started_at = {(actor, at_ns): start_ns for actor, at_ns, start_ns in services}
-    rows = np.flatnonzero((sender >= 0) & (_places(trace["receiver"], builders) >= 0))
-    rows = rows[np.argsort(sent_ns[rows], kind="stable")]
-    begun: dict[int, int] = {}
-    ended: dict[int, int] = {}
-    count: dict[int, int] = {}
-    merging = zip(*(column[rows].tolist() for column in (sender, sent_ns, done_ns)), strict=True)
-    for actor, at_ns, end_ns in merging:
-        merge = count[actor] = count.get(actor, -1) + 1
-        ended[merge] = max(end_ns, ended.get(merge, 0))
-        if roles[senders[actor]] == _MUTABLE:
-            start_ns = started_at[actor, at_ns]
-            begun[merge] = min(start_ns, begun.get(merge, start_ns))
-    return np.array([ended[merge] - begun[merge] for merge in sorted(begun)]) / 1e6
-
-
 PACE_PARTS = 20
 """Of the arrivals, of equal length."""
 
@@ -357,7 +314,7 @@ class Pace:
     def __init__(self, trace: pa.Table, roles: Mapping[str, str]) -> None:
         last, done_ns = trace["last"].to_numpy(), trace["done_ns"].to_numpy()
         source = [name for name, role in roles.items() if role == "source"]
-        about = np.flatnonzero((last >= 0) & (_places(trace["receiver"], source) < 0))
+        about = np.flatnonzero((last >= 0) & (places_of(trace["receiver"], source) < 0))
         order = about[np.argsort(last[about], kind="stable")][::-1]
         arrivals, place = np.unique(last[order] + 1, return_index=True)
         self._done_ns = np.append(0, np.maximum.accumulate(done_ns[order][::-1])[::-1][place])
@@ -399,38 +356,3 @@ def fastest(
     length = tuples / PACE_PARTS
     within = range(ceil(first / length), min(PACE_PARTS, int(stop / length))) if tuples else ()
     return max((tps for part in within if (tps := over_parts[str(part + 1)])), default=None)
-
-
-# How far the counts by which PO-Join PEs move their window lag behind the stream.
-#
-# A PE that goes by a count of tuples (SPO-Join, section 4.2) drops what has expired when the count
-# says so. The paper's Figure 19 gives how many tuples lie between the counts of the first PE and of
-# the others: so many expired tuples can be found.
-
-_PES, _TUPLES, _REPORTING = "po_join", "router", ("permutation", "cache")
-
-
-def window_lag(trace: pa.Table, roles: Mapping[str, str]) -> float | None:
-    """Return by how many tuples the count of a PE is behind on average, when tuples come to it.
-
-    The first PE is left out, as in the paper; so is the time before a first count has come. None
-    for a system whose PEs receive no counts.
-    """
-    actors = list(roles)
-    sender, receiver = (_places(trace[name], actors) for name in ("sender", "receiver"))
-    last, arrived_ns = (trace[name].to_numpy() for name in ("last", "arrived_ns"))
-    reporting, routers, pes = (
-        [place for place, role in enumerate(roles.values()) if role in these]
-        for these in (_REPORTING, (_TUPLES,), (_PES,))
-    )
-    lags: list[np.ndarray] = []
-    for pe in pes[1:]:
-        rows = np.flatnonzero((receiver == pe) & (last >= 0))
-        rows = rows[np.argsort(arrived_ns[rows], kind="stable")]
-        reports = np.isin(sender[rows], reporting)
-        known = np.maximum.accumulate(np.where(reports, last[rows], -1))
-        counted = np.isin(sender[rows], routers) & (known >= 0)
-        # A count may come from a PE that is ahead of this one in the stream: behind by nothing.
-        lags.append(np.maximum(last[rows][counted] - known[counted], 0))
-    every = np.concatenate([np.empty(0, np.int64), *lags])
-    return float(every.mean()) if len(every) else None

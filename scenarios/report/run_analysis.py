@@ -186,6 +186,14 @@ def _add_traffic(channel_bytes: dict[tuple[str, str, str], int], rows: pa.Record
         channel_bytes[channel] = channel_bytes.get(channel, 0) + nbytes
 
 
+def places_of(names: pa.ChunkedArray, actors: Sequence[str]) -> np.ndarray:
+    """Return for each name its place among *actors*; -1 for others."""
+    known = pa.array(actors, pa.string())
+    found = pc.index_in(names.cast(pa.string()), value_set=known).fill_null(-1)
+    places: np.ndarray = found.to_numpy().astype(np.int64)
+    return places
+
+
 def sum_by_name(names: pa.ChunkedArray, values: pa.ChunkedArray) -> Counter[str]:
     """Return each of *names*, of actors in rows of a trace, to the sum of its rows' *values*."""
     table = pa.table({"name": names.cast(pa.string()), "value": values})

@@ -13,8 +13,9 @@ import pytest
 
 import joinsim as js
 from actors.hosting.inline import InlineHost
-from scenarios.measures import PACE_PARTS, Pace, fastest, record, window_lag
+from scenarios.measures import PACE_PARTS, Pace, fastest, record
 from scenarios.plan import make_plan
+from scenarios.po_join_measures import window_lag
 from scenarios.run import execute
 from scenarios.scenario_files import build
 from scenarios.sustainable import GROWTH, PRECISION, growth, highest_sustained
