@@ -56,7 +56,6 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from actors.hosting.inline import MeasuredMessages
@@ -64,7 +63,7 @@ from actors.protocol import NS_PER_S
 from actors.result_files import summary_path
 from netsim.network import link_between
 from scenarios.po_join_measures import merge_times_ms, window_lag
-from scenarios.report.run_analysis import arrival_numbers, places_of, sum_by_name
+from scenarios.report.run_analysis import arrival_numbers, busy_ns, places_of, sum_by_name
 from scenarios.report.run_summary import summary
 from scenarios.run import FinishedRun
 from scenarios.run_directory import TRACE
@@ -173,7 +172,7 @@ def _balance(loads: Sequence[float]) -> float | None:
 
 
 def _busy_seconds(trace: pa.Table, actors: Iterable[str]) -> dict[str, float]:
-    spent_ns = sum_by_name(trace["receiver"], pc.subtract(trace["done_ns"], trace["started_ns"]))
+    spent_ns = busy_ns(trace)
     return {actor: spent_ns[actor] / NS_PER_S for actor in actors}
 
 

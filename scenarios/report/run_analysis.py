@@ -194,6 +194,11 @@ def places_of(names: pa.ChunkedArray, actors: Sequence[str]) -> np.ndarray:
     return places
 
 
+def busy_ns(trace: pa.Table) -> Counter[str]:
+    """Return each actor to the virtual time for which it served messages, nanoseconds."""
+    return sum_by_name(trace["receiver"], pc.subtract(trace["done_ns"], trace["started_ns"]))
+
+
 def sum_by_name(names: pa.ChunkedArray, values: pa.ChunkedArray) -> Counter[str]:
     """Return each of *names*, of actors in rows of a trace, to the sum of its rows' *values*."""
     table = pa.table({"name": names.cast(pa.string()), "value": values})

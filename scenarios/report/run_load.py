@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from actors.protocol import NS_PER_S
 from scenarios.formatting import format_ms
-from scenarios.report.run_analysis import sum_by_name
+from scenarios.report.run_analysis import busy_ns
 from scenarios.run import FinishedRun
 from scenarios.run_directory import TRACE
 
@@ -84,19 +84,18 @@ def measure_load(finished: FinishedRun) -> RunLoad | None:
         return None
     graph = finished.plan.graph()
     sources = graph.sources
-    tuples, waited_ns, busy_ns = 0, 0.0, Counter(dict.fromkeys(graph, 0))
+    tuples, waited_ns, served_ns = 0, 0.0, Counter(dict.fromkeys(graph, 0))
     with pq.ParquetFile(finished.directory / TRACE) as file:
         for block in file.iter_batches(columns=_COLUMNS):
             rows = pa.table(block)
-            served_ns = pc.subtract(rows["done_ns"], rows["started_ns"])
-            busy_ns.update(sum_by_name(rows["receiver"], served_ns))
+            served_ns.update(busy_ns(rows))
             sent = pc.is_in(rows["sender"].cast(pa.string()), pa.array(list(sources)))
             fed = rows.filter(pc.and_(sent, pc.greater(rows["rows"], 0)))
             count, first, last = (fed[name].to_numpy() for name in ("rows", "first", "last"))
             # A batch leaves as its last tuple comes into being.
             waited_ns += float(((last - first) / 2 * count).sum()) * NS_PER_S / rate_tps
             tuples += int(count.sum())
-    working = {name: ns for name, ns in busy_ns.items() if name not in sources}
+    working = {name: ns for name, ns in served_ns.items() if name not in sources}
     busiest = max(working, key=working.__getitem__)
     median_ns = finished.latencies.percentile(50)
     return RunLoad(
