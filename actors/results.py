@@ -30,7 +30,7 @@ class Answers(Payload):
     Attributes
     ----------
     matches
-        One per probing stream.
+        One for each stream that has tuples that probe.
     born_ns
         Per element of *matches* the virtual birth times of its probing tuples, int64.
     span
