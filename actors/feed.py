@@ -369,7 +369,8 @@ class Disorder:
         # Delays end at the end of time rather than wrap round it.
         room = np.uint64(GREATEST) - batch.ts.astype(np.uint64)
         room = np.where(batch.ts < 0, np.uint64(GREATEST), room)
-        return batch.ts + np.minimum(delay.astype(np.uint64), room).astype(np.int64)
+        arrives: np.ndarray = batch.ts + np.minimum(delay.astype(np.uint64), room).astype(np.int64)
+        return arrives
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -334,7 +334,8 @@ def from_columns(columns: Sequence[Any]) -> list[Any]:
     """Return the values that `to_columns` was given; arrays are views of their column."""
     kind, *content = columns
     if kind == _OF_VALUES:
-        return content[0]
+        values: list[Any] = content[0]
+        return values
     if kind == _OF_ARRAYS:
         return cut(content[1], content[0])
     if kind == _OF_SEQUENCES:

@@ -155,7 +155,8 @@ def birth_ns(seq: np.ndarray, rate_tps: int | None, now: int) -> np.ndarray:
     if rate_tps is None:
         return np.full(len(seq), now, np.int64)
     whole, rest = np.divmod(seq, rate_tps)  # seq * NS_PER_S would overflow in long streams
-    return whole * NS_PER_S + rest * NS_PER_S // rate_tps
+    born_ns: np.ndarray = whole * NS_PER_S + rest * NS_PER_S // rate_tps
+    return born_ns
 
 
 def full_rows(files: Sequence[StreamData]) -> int:

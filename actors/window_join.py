@@ -48,7 +48,8 @@ class Places:
 
     def at(self, pe: int) -> np.ndarray:
         """Return which of the tuples go to *pe*, as a mask."""
-        return self.group == self.group_of[pe]
+        goes: np.ndarray = self.group == self.group_of[pe]
+        return goes
 
     @property
     def reached(self) -> np.ndarray:
@@ -56,7 +57,8 @@ class Places:
         groups = max(self.group_of.max(), self.group.max(initial=0)) + 1
         goes_to = np.zeros(groups + 1, np.bool_)  # the last, at -1, is no group
         goes_to[self.group] = True
-        return goes_to[self.group_of]
+        reached: np.ndarray = goes_to[self.group_of]
+        return reached
 
     @property
     def everywhere(self) -> bool:

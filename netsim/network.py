@@ -180,9 +180,11 @@ def link_between(network: nx.Graph, a: str, b: str) -> Link | None:
             raise NetworkError(f"there is no site {site!r} in this network")
     neighbours = network.adj[a]
     if b in neighbours:
-        return neighbours[b]["link"]
+        link: Link = neighbours[b]["link"]
+        return link
     if is_full_mesh(network):
-        return network.graph["link"]
+        link = network.graph["link"]
+        return link
     return _link_along_path(network, a, b)
 
 

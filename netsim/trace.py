@@ -56,7 +56,8 @@ def trace_names(wiring: Wiring) -> list[str]:
 def name_codes(names: pa.DictionaryArray, codes: Mapping[str, int]) -> np.ndarray:
     """Return the codes of the names in rows that were read, int64; -1 where a name has none."""
     known = np.array([codes.get(name, -1) for name in names.dictionary.to_pylist()], np.int64)
-    return known[names.indices.to_numpy()]
+    found: np.ndarray = known[names.indices.to_numpy()]
+    return found
 
 
 class Trace:

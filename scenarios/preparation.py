@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,8 @@ from scenarios.text_codes import TextCodes, codes_mistake, dictionary_names
 from spark_bridge.pipeline.raw_files import inspect_files, open_parquet
 from spark_bridge.pipeline.raw_source import ROWS, RawSource, free_name, lay_out
 from spark_bridge.prepared import PreparedStream, order_notes, rounding_notes
+
+T = TypeVar("T")
 
 _MOST_IN_MEMORY = 1 << 22
 """Most tuples that the streams of all runs have in memory together: some 450 MB, where they have
@@ -360,7 +362,7 @@ class _Unordered:
         """Return the texts of a field; None where it holds none."""
         return self._read(read_texts, field) if field in self.table.schema.names else None
 
-    def _read(self, read: Callable[[pa.ChunkedArray], Any], column: str) -> Any:
+    def _read(self, read: Callable[[pa.ChunkedArray], T], column: str) -> T:
         """Return what a function of `scenarios.columns` reads of a column."""
         try:
             return read(decode(self.table[column]))

@@ -203,16 +203,17 @@ def _instance(topology: Any) -> Topology[Any]:
             f"{topology!r} is no topology: give the name of one, or a class derived from "
             "joinsim.Topology"
         )
-    if topology is not kind:
+    if isinstance(topology, Topology):
         return topology
     try:
-        return kind()
+        made: Topology[Any] = kind()
     except TypeError as error:  # it is abstract, or wants arguments
         raise TopologyError(f"{kind.__module__}.{kind.__name__}: {error}") from error
     except Exception as error:
         raise TopologyError(
             f"{kind.__module__}.{kind.__name__}: {type(error).__name__}: {error}"
         ) from error
+    return made
 
 
 def find_topologies(topologies: Named | Iterable[Named]) -> list[Topology[Any]]:

@@ -224,7 +224,8 @@ class RayProcesses:
         while True:
             self._head.look()
             try:
-                return ray.get(calls, timeout=_LOOK_S)
+                answers: list[Any] = ray.get(calls, timeout=_LOOK_S)
+                return answers
             except GetTimeoutError:
                 if time.monotonic() > until:
                     raise
@@ -260,7 +261,8 @@ class RayProcesses:
             if self.mesh.waiting:
                 self.receive()  # raises: before they serve, they only send that they are gone
         try:
-            return ray.get(calls)
+            answers: list[Any] = ray.get(calls)
+            return answers
         except RayTaskError as error:
             raise _cause(error) from None
         except RayError as error:

@@ -228,7 +228,8 @@ class Replica(Actor):
             return np.zeros(len(tuples.data), np.bool_)
         if len(among) == 1:
             return np.ones(len(tuples.data), np.bool_)
-        return partition(tuples.data.batch.id, len(among)) == among.index(self._replica)
+        own: np.ndarray = partition(tuples.data.batch.id, len(among)) == among.index(self._replica)
+        return own
 
     def _report_collector(self, context: Context) -> None:
         collector = self._collector

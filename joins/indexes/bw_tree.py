@@ -159,7 +159,7 @@ def chain_length(pages: Pages, address: int) -> int:
 @inlined
 def _room_of(pages: Pages) -> int:
     """Return the entries that a node has room for."""
-    return (pages.nodes.shape[1] - ENTRIES) // 3
+    return int((pages.nodes.shape[1] - ENTRIES) // 3)
 
 
 @inlined
@@ -202,7 +202,7 @@ def _child(pages: Pages, address: int, key: int, position: int, counters: np.nda
             best_key, best_position = delta_key, delta_position
             child = deltas[address].child
         address = deltas[address].next
-    return child
+    return int(child)
 
 
 @kernel
@@ -300,7 +300,7 @@ def begin_change(
 @inlined
 def is_changing(pages: Pages, thread: int) -> bool:
     """Return whether a thread has something left to publish."""
-    return pages.own[thread].pending > 0
+    return bool(pages.own[thread].pending > 0)
 
 
 @inlined
@@ -362,7 +362,7 @@ def _spare_or_new(pages: Pages, spare: int, what: int, counters: np.ndarray) -> 
     if spare != NONE:
         return spare
     counters[ATOMICS] += 1
-    return fetch_add(pages.used, what, 0, 1)
+    return int(fetch_add(pages.used, what, 0, 1))
 
 
 @kernel

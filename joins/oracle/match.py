@@ -398,7 +398,8 @@ def _oldest(window: Window, at: np.ndarray) -> np.ndarray:
     if not len(at) or at.min() >= _LEAST + window.length:
         return _defined(window, at)
     exact = _defined(window, at.astype(object))  # as Python's integers, which do not wrap
-    return np.maximum(exact, _LEAST).astype(np.int64)
+    rounded: np.ndarray = np.maximum(exact, _LEAST).astype(np.int64)
+    return rounded
 
 
 def _defined(window: Window, at: np.ndarray) -> np.ndarray:

@@ -100,9 +100,10 @@ def parse_query(text: str) -> JoinQuery:
     :exc:`QueryError` naming a part that makes no sense.
     """
     try:
-        return _Builder().transform(_tree(text))
+        query: JoinQuery = _Builder().transform(_tree(text))
     except VisitError as error:
         raise error.orig_exc from None
+    return query
 
 
 def on_one_line(text: str) -> str:

@@ -140,7 +140,8 @@ class Window:
         back: int | np.ndarray = self.length
         if self.semantics == "sliding":
             back = self.length - self.slide + at % self.slide
-        return np.maximum(at, LEAST + back) - back
+        first_seen: np.ndarray = np.maximum(at, LEAST + back) - back
+        return first_seen
 
     def reach(self, at: np.ndarray) -> np.ndarray:
         """Return the greatest event time from which *at*, event times too, is still seen.
@@ -150,7 +151,8 @@ class Window:
         ahead: int | np.ndarray = self.length
         if self.semantics == "sliding":
             ahead = self.length - 1 - at % self.slide
-        return np.minimum(at, GREATEST - ahead) + ahead
+        last_seen: np.ndarray = np.minimum(at, GREATEST - ahead) + ahead
+        return last_seen
 
     def seen(
         self, times: np.ndarray, first: int, at: np.ndarray, preceding: np.ndarray

@@ -214,7 +214,7 @@ class WindowKeys(Stateful):
 @inlined
 def key_at(rings: Rings, side: int, position: int) -> int:
     """Return the key of a position."""
-    return rings.keys[side, position & (rings.keys.shape[1] - 1)]
+    return int(rings.keys[side, position & (rings.keys.shape[1] - 1)])
 
 
 @inlined

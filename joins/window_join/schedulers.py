@@ -164,7 +164,7 @@ def unpriced_ps(cores: Cores) -> int:
     total = 0
     for counter in range(len(cores.counters)):
         total += cores.counters[counter] * cores.unit_ps[counter]
-    return total - cores.priced[0]
+    return int(total - cores.priced[0])
 
 
 @only_for(Cores)
@@ -176,7 +176,7 @@ def charge(cores: Cores, counter: int, units: int) -> None:
 @only_for(Cores, otherwise=False)
 def is_busy(cores: Cores, worker: int, free_at: np.ndarray, line: int) -> bool:
     """Return whether a test-and-set would fail, because another core still uses *line*."""
-    return free_at[line] > cores.clock[worker]
+    return bool(free_at[line] > cores.clock[worker])
 
 
 @only_for(Cores)

@@ -146,7 +146,7 @@ def first_position(rows: KernelRows, side: int) -> int:
     """Return the position of a side's first tuple among *rows*; -1 where it has none."""
     for row in range(len(rows.side)):
         if rows.side[row] == side:
-            return rows.position[row]
+            return int(rows.position[row])
     return -1
 
 
@@ -187,7 +187,7 @@ def lay_out(batch: SharedBatch, side: int, before: int, horizon: int) -> int:
         seen = rows.start[row] if sides == 1 or rows.side[row] != side else seen
         batch.seen[side, row] = seen
         longest = max(longest, batch.arrived[side, row] - seen)
-    return longest
+    return int(longest)
 
 
 @inlined

@@ -243,8 +243,8 @@ def _changed(index: SharedPages, batch: SharedBatch, scheduler: Any, worker: int
     """Return the side whose tree a worker is changing: whose tuple it deletes, or inserts."""
     expiring = index.expiring[worker]
     if expiring.next < expiring.end:
-        return expiring.side
-    return batch.rows.side[scheduler.workers[worker].row]
+        return int(expiring.side)
+    return int(batch.rows.side[scheduler.workers[worker].row])
 
 
 @inlined

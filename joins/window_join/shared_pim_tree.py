@@ -209,7 +209,7 @@ def _with_spare(entries: int) -> int:
 @implements(is_over, SharedForest)
 def _is_over(index: SharedForest, batch: SharedBatch) -> bool:
     words = batch.words
-    return load(words, RUNNING, 0) == 0 and load(words, QUEUE, HEAD) >= len(batch.rows.side)
+    return bool(load(words, RUNNING, 0) == 0 and load(words, QUEUE, HEAD) >= len(batch.rows.side))
 
 
 @implements(take_step, SharedForest)
@@ -275,9 +275,8 @@ def _may_begin(index: SharedForest, batch: SharedBatch, side: int, begin: int, e
     edge = load(batch.words, SIDES + side, EDGE)
     entries = load(forest.tree_entries, active_tree(forest, side), 0)
     # A task may be larger than the slack: it is then taken alone.
-    return entries < forest.sides[side].limit + batch.slack and (
-        batch.arrived[side, end] - edge <= batch.slack or batch.arrived[side, begin] == edge
-    )
+    fits = batch.arrived[side, end] - edge <= batch.slack or batch.arrived[side, begin] == edge
+    return bool(entries < forest.sides[side].limit + batch.slack and fits)
 
 
 @inlined
@@ -407,7 +406,7 @@ def _end_row(
 def _is_due(forest: Forest, side: int) -> bool:
     """Return whether the active tree of a side has reached its limit."""
     tree = active_tree(forest, side)
-    return load(forest.tree_entries, tree, 0) >= forest.sides[side].limit
+    return bool(load(forest.tree_entries, tree, 0) >= forest.sides[side].limit)
 
 
 @inlined

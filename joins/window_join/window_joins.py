@@ -161,7 +161,8 @@ class WindowJoinSpec:
             case "sorted_runs":
                 return SortedRunsJoin(self_join=self_join)
         own: Any = self.index
-        return own(self_join=self_join)
+        join: WindowJoin = own(self_join=self_join)
+        return join
 
     def _to_share(self, sides: int) -> SharedIndex:
         """Return the index that several threads share."""

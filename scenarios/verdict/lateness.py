@@ -174,4 +174,5 @@ def _due(disorder: Disorder | Recorded | None, stream: int, part: Batch) -> np.n
         delay = (-disorder.delay_ns * np.log1p(-below_one)).astype(np.uint64)
     # Nothing is due behind the end of time.
     room = GREATEST - np.maximum(part.ts, 0)
-    return part.ts + np.minimum(delay, room.astype(np.uint64)).astype(np.int64)
+    arrives: np.ndarray = part.ts + np.minimum(delay, room.astype(np.uint64)).astype(np.int64)
+    return arrives

@@ -110,7 +110,7 @@ def inspect_files(paths: Iterable[str | Path]) -> list[RawFile]:
 
 def has_nanoseconds(kind: pa.DataType) -> bool:
     """Return whether a column is of timestamps in nanoseconds, which Spark reads as integers."""
-    return pa.types.is_timestamp(kind) and kind.unit == "ns"
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
 def require_unchanged(files: Iterable[RawFile]) -> None:

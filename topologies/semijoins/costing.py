@@ -76,7 +76,8 @@ class OneWayCosts(NamedTuple):
         """Return the time over links: processing, and S(x) = latency + x / bandwidth."""
         latency_s, bandwidth_bps = latency_s[..., None], bandwidth_bps[..., None]
         waiting_s = self.processing_s + self.shipments * latency_s
-        return waiting_s + 8 * self.sent_bytes / bandwidth_bps
+        execution_s: np.ndarray = waiting_s + 8 * self.sent_bytes / bandwidth_bps
+        return execution_s
 
 
 class Costing:
@@ -146,7 +147,8 @@ class Costing:
         for other in self.statistics.others:
             both = done[:, list(other.distinct)].all(axis=1)
             log += np.where(both, np.log(max(other.selectivity, _NEVER)), 0)
-        return np.exp(log)
+        combinations: np.ndarray = np.exp(log)
+        return combinations
 
     def costs(self, one: Outputs, two: Outputs) -> OneWayCosts:
         """Return what joins from every output of *one* to every one of *two* cost."""

@@ -95,7 +95,9 @@ class JoinAttribute(ABC):
 
     def shared(self, done: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Return whether both of two outputs have the attribute, (outputs, others)."""
-        return (done & self.has).any(axis=1)[:, None] & (other & self.has).any(axis=1)
+        here, there = ((sets & self.has).any(axis=1) for sets in (done, other))
+        has_both: np.ndarray = here[:, None] & there
+        return has_both
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +108,8 @@ class NestedAttribute(JoinAttribute):
         """Return the chance that all are the same one of the fewest values."""
         member = done & self.has
         each = np.where(member, 1 / np.maximum(self.distinct, 1), 1).prod(axis=1)
-        return self.values(done) * each
+        size: np.ndarray = self.values(done) * each
+        return size
 
     def values(self, done: np.ndarray) -> np.ndarray:
         """Return the fewest values of any stream."""
@@ -162,7 +165,8 @@ class MeasuredAttribute(JoinAttribute):
         member = done & self.has
         alone = np.where(member, self.distinct, 0).sum(axis=1)
         common = (self._products(done) > 0).sum(axis=1)
-        return np.maximum(np.where(member.sum(axis=1) > 1, common, alone), 1.0)
+        values: np.ndarray = np.maximum(np.where(member.sum(axis=1) > 1, common, alone), 1.0)
+        return values
 
     def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the frequencies of the values that both have, added up on either side."""

@@ -75,7 +75,8 @@ class _Beginnings(NamedTuple):
         bits: np.ndarray = 1 << np.arange(streams)[::-1]
         site = np.where(at_source, self.site[row], stream)
         done = (self.done @ bits)[row] | bits[stream]
-        return (self.head[row] * streams + site) << streams | done
+        key: np.ndarray = (self.head[row] * streams + site) << streams | done
+        return key
 
     def step_seconds(self, costing: Costing) -> np.ndarray:
         """Return the time of every next step, (rows, streams, algorithms), seconds a second.

@@ -153,7 +153,7 @@ def _count_below(keys: np.ndarray, node: int, size: int, key: int) -> int:
     """Count the keys of row *node*, *size* in use, that are less than *key*."""
     width, below = keys.shape[1], 0
     if width == _NARROW:  # No branch on the size, which is not to be foreseen.
-        return lanes_less(keys, node, 0, key) + lanes_less(keys, node, LANES, key)
+        return int(lanes_less(keys, node, 0, key) + lanes_less(keys, node, LANES, key))
     vectors = width - width % LANES
     for begin in range(0, min(size, vectors), LANES):
         below += lanes_less(keys, node, begin, key)
@@ -357,7 +357,7 @@ def _fetch_keys(pool: NodePool, node: int) -> None:
 @inlined
 def _compared(nodes: Nodes) -> int:
     """Return the comparisons of a search."""
-    return nodes.tree[0].height * nodes.inners.keys.shape[1] + nodes.leaves.keys.shape[1]
+    return int(nodes.tree[0].height * nodes.inners.keys.shape[1] + nodes.leaves.keys.shape[1])
 
 
 @inlined

@@ -210,7 +210,7 @@ def resize(forest: Forest, *, run_entries: int, tree_nodes: int, subindexes: int
 @inlined
 def tree_width(forest: Forest) -> int:
     """Return the entries per leaf and children per node of the mutable trees."""
-    return (forest.pool.shape[1] - KEYS) >> 1
+    return int((forest.pool.shape[1] - KEYS) >> 1)
 
 
 @inlined
@@ -230,7 +230,7 @@ def run_slot(forest: Forest, side: int, place: int) -> int:
     """Return the slot of the live run at *place* in the ring, oldest first."""
     runs = forest.slots.runs
     slot = forest.sides[side]["run_first"] + place
-    return side * runs + (slot if slot < runs else slot - runs)
+    return int(side * runs + (slot if slot < runs else slot - runs))
 
 
 @inlined
@@ -238,7 +238,7 @@ def tree_slot(forest: Forest, side: int, place: int) -> int:
     """Return the slot of the live mutable tree at *place* in the ring, oldest first."""
     trees = forest.slots.trees
     slot = forest.sides[side]["tree_first"] + place
-    return side * trees + (slot if slot < trees else slot - trees)
+    return int(side * trees + (slot if slot < trees else slot - trees))
 
 
 @inlined

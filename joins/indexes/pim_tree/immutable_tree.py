@@ -32,7 +32,7 @@ def count_less(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> 
     Vectors of `LANES` slots, whose counts are single bits: the compiler's own vectors add up words.
     """
     if width == _NODE:  # Nearly always; a loop over vectors takes longer to set up than to run.
-        return lanes_less(rows, row, begin, key) + lanes_less(rows, row, begin + LANES, key)
+        return int(lanes_less(rows, row, begin, key) + lanes_less(rows, row, begin + LANES, key))
     return _count_less_of(rows, row, begin, width, key)
 
 
@@ -127,10 +127,8 @@ def place_in_leaf(forest: Forest, slot: int, leaf: int, key: int, counters: np.n
     """Return the place of the first entry of a run with at least *key*, in its *leaf*."""
     width = forest.slots.run_width
     counters[COMPARISONS] += width
-    return min(
-        leaf * width + count_less(forest.run_keys, slot, leaf * width, width, key),
-        forest.run_length[slot],
-    )
+    place = leaf * width + count_less(forest.run_keys, slot, leaf * width, width, key)
+    return min(place, int(forest.run_length[slot]))
 
 
 @inlined
@@ -138,7 +136,7 @@ def greatest_key(forest: Forest, slot: int, depth: int, node: int) -> int:
     """Return the greatest key that goes to *node* at *depth*; `GREATEST` for the last one."""
     if depth == 0:
         return GREATEST
-    return forest.run_inner[slot, forest.level_starts[slot, depth - 1] + node]
+    return int(forest.run_inner[slot, forest.level_starts[slot, depth - 1] + node])
 
 
 _COARSE_BITS = 15
@@ -190,7 +188,7 @@ def _fences_of(forest: Forest, slot: int, leaf: int) -> int:
     for quarter in range(1, 4):
         fence = keys[slot, begin + quarter * (width >> 2) - 1] >> shift
         word |= (fence & _FENCE_MASK) << (quarter * _FENCE_BITS)
-    return word
+    return int(word)
 
 
 @inlined
@@ -237,7 +235,7 @@ def first_place(forest: Forest, slot: int, leaf: int, key: int) -> int:
     less = ((word >> _FENCE_BITS) - coarse) >> sign & 1
     less += ((word >> 2 * _FENCE_BITS) - coarse) >> sign & 1
     less += ((word >> 3 * _FENCE_BITS) - coarse) >> sign & 1
-    return leaf * width + less * (width >> 2)
+    return int(leaf * width + less * (width >> 2))
 
 
 @inlined
@@ -249,4 +247,4 @@ def place_from(forest: Forest, slot: int, begin: int, key: int) -> int:
         place += less
         if less < LOOKAHEAD:
             break
-    return min(place, entries)
+    return int(min(place, entries))

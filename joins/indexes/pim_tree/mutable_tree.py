@@ -105,7 +105,7 @@ def splits_of(forest: Forest, row: int) -> int:
 
     What is read afterwards, without a lock, is what these splits left or what later ones did.
     """
-    return load(forest.subindexes, row, SPLITS)
+    return int(load(forest.subindexes, row, SPLITS))
 
 
 @inlined
@@ -155,7 +155,7 @@ def _split(forest: Forest, slot: int, node: int, height: int, counters: np.ndarr
         pool[base + right, NEXT] = pool[base + node, NEXT]
         pool[base + node, NEXT] = right
     counters[MOVES] += width - keep
-    return right
+    return int(right)
 
 
 @kernel
@@ -215,7 +215,7 @@ def _leaf_with_room(forest: Forest, slot: int, row: int, key: int, counters: np.
             at += pool[base + node, KEYS + at] < key
             child = pool[base + node, KEYS + width + at]
         node = child
-    return node
+    return int(node)
 
 
 @inlined
