@@ -108,8 +108,7 @@ class BPlusTree(Stateful):
         lo, hi
             The ranges' ends, both inclusive; a range with lo > hi is empty.
         base, bits
-            Bit b of a row is that of position base + b, 0 <= b < bits. The tree has no other
-            positions: that is not checked, which would read all of it.
+            Bit b of a row is that of position base + b, 0 <= b < bits.
         negated
             Mark the stored keys outside the range instead.
 
@@ -119,10 +118,20 @@ class BPlusTree(Stateful):
             uint64 matrix, a row per probe, ceil(bits / 64) words each.
         work
             What it cost.
+
+        Raises
+        ------
+        ValueError
+            When the tree has a position that has no bit.
         """
         lo = as_column(lo, np.int64, "lo")
         hi = as_column(hi, np.int64, "hi", len(lo))
         counters = new_counters()
+        if not _all_within(self.nodes, base, bits):
+            raise ValueError(
+                f"the tree has positions outside {base} to {base + bits - 1}, "
+                f"which {bits} bits from {base} on can mark"
+            )
         everything = np.zeros((1, words_for(bits)), np.uint64)
         if negated:
             _mark_all(self.nodes, base, everything, counters)
@@ -166,6 +175,24 @@ class BPlusTree(Stateful):
 
 
 # Marking and matching: each walks the linked leaves, of a range from its lower end on.
+
+
+@kernel
+def _all_within(nodes: Nodes, base: int, bits: int) -> bool:
+    """Return whether every position has a bit, being less than *bits* from *base* on.
+
+    Once for many probes this costs less than a test of every bit that they mark. One has none where
+    a crash lost some of a stream's tuples and nothing replays them.
+    """
+    outside = 0
+    leaf = FIRST_LEAF
+    while leaf != NONE:
+        for i in range(nodes.leaves.size[leaf]):
+            # Unsigned, a position before the base is a huge number, too.
+            bit = np.uint64(nodes.leaves.positions[leaf, i] - base)
+            outside += int(bit >= np.uint64(bits))
+        leaf = nodes.leaves.next[leaf]
+    return outside == 0
 
 
 @kernel

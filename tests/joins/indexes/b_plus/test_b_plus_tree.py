@@ -308,3 +308,13 @@ def test_marking_looks_at_one_key_of_a_leaf_that_lies_in_the_range():
     assert work.bits == n - 5
     descent_and_ends = (tree.nodes.tree["height"][0] + 2) * entries
     assert 0 <= work.comparisons - tree.nodes.leaves.used["live"][0] <= descent_and_ends
+
+
+@pytest.mark.parametrize("negated", [False, True])
+@pytest.mark.parametrize("base", [1, -2])
+def test_a_position_without_a_bit_is_an_error(base, negated):
+    tree = BPlusTree()
+    tree.insert(np.array([5, 5]), np.array([0, 1]))
+    key = np.array([5])
+    with pytest.raises(ValueError, match="outside"):
+        tree.mark(key, key, base=base, bits=2, negated=negated)
