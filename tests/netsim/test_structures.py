@@ -54,6 +54,14 @@ def test_a_percent_lies_between_those_of_the_table(size: int, rows: int) -> None
     assert work_percent(size, rows) <= work_percent(2 * size, rows)
 
 
+@pytest.mark.parametrize("sizes", [(1000, 1010, 16384), (64, 16384, 1024), (0, 64, 1024)])
+def test_sizes_that_do_not_ascend_or_are_too_near_to_tell_apart_are_refused(
+    sizes: tuple[int, ...],
+) -> None:
+    with pytest.raises(ValueError, match=r"sizes are \[.*\]; they must ascend from 1 or more"):
+        replace(COST, sizes=sizes)
+
+
 def profile_with(tmp_path: Path, lines: str) -> Path:
     path = tmp_path / "mine.toml"
     units = "\n".join(f"{k} = {v}" for k, v in vars(load_profile()).items() if k.endswith("_ps"))

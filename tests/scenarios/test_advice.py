@@ -23,7 +23,7 @@ from joinsim._calls import of_query
 from scenarios.data_statistics import data_statistics, with_hot_key
 from scenarios.preparation import prepare_tables
 from scenarios.report.result_pages import picture_of
-from scenarios.report.result_tables import left_out_table
+from scenarios.report.result_tables import left_out_table, measured_table
 from scenarios.scenario_files import build, change
 from scenarios.topology_search import Spent, best_of_topologies
 from topologies.interval_join import KpOijTopology
@@ -102,6 +102,12 @@ def test_real_engines_find_the_same_pairs(advice: js.Advice) -> None:
     (duckdb,) = advice.summary["engines"]
     assert (duckdb["engine"], duckdb["equal"]) == ("duckdb", True)
     assert duckdb["pairs"] > 0
+    table = measured_table(advice.result)
+    (row,) = table.rows
+    cells = {
+        name: getattr(cell, "text", cell) for name, cell in zip(table.columns, row, strict=True)
+    }
+    assert (cells["engine"], cells["equal"]) == ("duckdb", "equal")
 
 
 def test_the_files_reproduce_it(advice: js.Advice) -> None:
