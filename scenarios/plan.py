@@ -126,6 +126,12 @@ class Plan:
         if config.processes != RunConfig.model_fields["processes"].default and not matters:
             only = f"processes = {config.processes} is for backend = 'ray'"
             noted = (*noted, f"{only}: inline, all actors live in this process")
+        if config.measured:
+            first, stop = config.measured
+            arrivals = sum(file.tuples for file in self.files)
+            if stop > arrivals:
+                note = f"measured = [{first}, {stop}]: there are but {arrivals:,} arrivals"
+                noted = (*noted, note + (", so nothing is measured" if first >= arrivals else ""))
         return noted
 
     @property

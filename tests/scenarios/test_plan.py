@@ -115,6 +115,27 @@ def test_processes_that_an_inline_run_does_not_have_are_noted(
     assert any(note.startswith("processes = ") for note in plan.notes) == noted
 
 
+@pytest.mark.parametrize(
+    ("measured", "noted"),
+    [
+        ([2, 12], []),
+        ([2, 13], ["measured = [2, 13]: there are but 12 arrivals"]),
+        ([12, 13], ["measured = [12, 13]: there are but 12 arrivals, so nothing is measured"]),
+    ],
+)
+def test_arrivals_that_are_to_be_measured_and_do_not_come_are_noted(
+    measured: list[int], noted: list[str]
+) -> None:
+    query = parse_query(f"SELECT * FROM A, B WHERE A.k = B.k {WINDOW}")
+    table = {"ts": np.arange(6), "k": np.arange(6)}
+    values = {"name": "small", "query": str(query), "topology": "hash_join", "measured": measured}
+    plan = make_plan(
+        build(values | {"streams": [{"table": "t"}] * 2}, where="test"),
+        prepare=lambda *_: prepare_tables(query, [table, table], [None, None]),
+    )
+    assert [note for note in plan.notes if note.startswith("measured")] == noted
+
+
 def test_links_between_processes_are_named_by_them_and_known_before_data_is_read() -> None:
     def planned(*ends: str) -> Plan:
         query = parse_query(f"SELECT * FROM A, B WHERE A.k = B.k {WINDOW}")
