@@ -130,7 +130,7 @@ class Plan:
             first, stop = config.measured
             arrivals = sum(file.tuples for file in self.files)
             if stop > arrivals:
-                note = f"measured = [{first}, {stop}]: there are but {arrivals:,} arrivals"
+                note = f"measured = [{first}, {stop}]: there are only {arrivals:,} arrivals"
                 noted = (*noted, note + (", so nothing is measured" if first >= arrivals else ""))
         return noted
 

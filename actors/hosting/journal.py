@@ -156,7 +156,7 @@ class JournalHost:
 
     def restore(self, actor: str, state: np.ndarray | None) -> None:
         """Replace *actor* by a new one in *state*, and write that down."""
-        self._log_and(_Restored(actor, state), lambda: self.host.restore(actor, state))
+        self._log_and_call(_Restored(actor, state), lambda: self.host.restore(actor, state))
 
     def keep(self, actor: str, handle: Any) -> Any:
         """Return the payload in a form that a replacement process can read."""
@@ -168,9 +168,9 @@ class JournalHost:
         """Drop replies and payloads, and write that down."""
         self._open.clear()
         self._payloads.clear()
-        self._log_and(_Forgotten(), self.host.forget)
+        self._log_and_call(_Forgotten(), self.host.forget)
 
-    def _log_and(self, entry: _Restored | _Forgotten, call: Callable[[], None]) -> None:
+    def _log_and_call(self, entry: _Restored | _Forgotten, call: Callable[[], None]) -> None:
         """Write down *entry*, and *call*; a replacement does what was written down."""
         self._log.append(entry)
         try:

@@ -137,8 +137,8 @@ class Chart:
 class Study:
     """A study at a scale: what its runs share, its points, and the charts they make.
 
-    *turns* is how often values of this machine are measured; *settings* are the keys that were
-    asked for beside its file, and *changed* says whether they make it another experiment than that
+    *turns* is how often values of this machine are measured; *settings* are the keys that
+    the caller changes, and *changed* says whether they make it another experiment than its file
     describes.
     """
 
@@ -178,8 +178,8 @@ class Study:
         for key in self.settings:
             if curves := self._curves_that_set(key):
                 remarks.append(
-                    f"The study sets {key} itself in {', '.join(curves)}: what was asked for has "
-                    "no effect there."
+                    f"The study sets {key} itself in {', '.join(curves)}: your value has no effect "
+                    "there."
                 )
         if self.section.reduced:
             remarks.append(f"Reduced, beside the paper: {self.section.reduced}.")

@@ -119,8 +119,8 @@ def test_processes_that_an_inline_run_does_not_have_are_noted(
     ("measured", "noted"),
     [
         ([2, 12], []),
-        ([2, 13], ["measured = [2, 13]: there are but 12 arrivals"]),
-        ([12, 13], ["measured = [12, 13]: there are but 12 arrivals, so nothing is measured"]),
+        ([2, 13], ["measured = [2, 13]: there are only 12 arrivals"]),
+        ([12, 13], ["measured = [12, 13]: there are only 12 arrivals, so nothing is measured"]),
     ],
 )
 def test_arrivals_that_are_to_be_measured_and_do_not_come_are_noted(

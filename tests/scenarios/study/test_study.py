@@ -63,7 +63,7 @@ def test_a_setting_that_the_study_has_a_value_of_its_own_for_is_said_to_have_no_
 ) -> None:
     study = load(tmp_path, settings={key: value})
     said = [remark for remark in study.remarks if "has no effect" in remark]
-    expected = f"The study sets {key} itself in {curves}: what was asked for has no effect there."
+    expected = f"The study sets {key} itself in {curves}: your value has no effect there."
     assert said == ([expected] if curves else [])
     assert not [one for one in load(tmp_path).remarks if "has no effect" in one]
 
