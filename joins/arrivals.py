@@ -15,19 +15,13 @@ from joins.state import storable
 @storable
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """A run of consecutive arrivals.
-
-    Attributes
-    ----------
-    parts
-        Per stream of the query its tuples, in stream order; may be empty.
-    seq
-        Per stream the arrival numbers of its tuples, int64, ascending; over all streams they are
-        consecutive.
-    """
+    """A run of consecutive arrivals."""
 
     parts: tuple[Batch, ...]
+    """Per stream of the query its tuples, in stream order; may be empty."""
     seq: tuple[np.ndarray, ...]
+    """Per stream the arrival numbers of its tuples, int64, ascending; over all streams they are
+    consecutive."""
 
     @property
     def nbytes(self) -> int:

@@ -22,21 +22,14 @@ _ROW_BYTES = 24  # id, ts and key: eight bytes each
 @storable
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """What a stream's tuples carry.
-
-    Attributes
-    ----------
-    stream
-        The stream's name, as the query spells it.
-    fields
-        Join field name to dtype (one of `FIELD_DTYPES`), in column order.
-    width_bytes
-        Declared width of the fields that are shipped with a tuple but not joined on.
-    """
+    """What a stream's tuples carry."""
 
     stream: str
+    """The stream's name, as the query spells it."""
     fields: Mapping[str, str]
+    """Join field name to dtype (one of `FIELD_DTYPES`), in column order."""
     width_bytes: int = 0
+    """Declared width of the fields that are shipped with a tuple but not joined on."""
 
     def __post_init__(self) -> None:
         for name, dtype in self.fields.items():
@@ -50,27 +43,18 @@ class Schema:
 @storable
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Some tuples of one stream, one row each, columns of equal length.
-
-    Attributes
-    ----------
-    id
-        int64, the tuple's position in its own stream.
-    ts
-        int64, event time in nanoseconds.
-    key
-        int64, 0 when the query has no key.
-    fields
-        Join field name to int64 or float64 column.
-    width_bytes
-        Declared width per tuple of what is shipped beside these columns.
-    """
+    """Some tuples of one stream, one row each, columns of equal length."""
 
     id: np.ndarray
+    """int64, the tuple's position in its own stream."""
     ts: np.ndarray
+    """int64, event time in nanoseconds."""
     key: np.ndarray
+    """int64, 0 when the query has no key."""
     fields: dict[str, np.ndarray] = field(default_factory=dict)
+    """Join field name to int64 or float64 column."""
     width_bytes: int = 0
+    """Declared width per tuple of what is shipped beside these columns."""
 
     def __len__(self) -> int:
         return len(self.id)

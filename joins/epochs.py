@@ -29,21 +29,15 @@ class MergeThreshold:
     j * length / parts, rounded down by count and up by time, so that every slide is still cut
     exactly at its end. With any other length a segment may extend over two slides: probes then see
     a part of it.
-
-    Attributes
-    ----------
-    kind
-        ``count``: merge when either stream has gathered so many tuples; ``time``: merge when event
-        time enters the next stretch of so many nanoseconds.
-    length
-        Tuples or nanoseconds, at least 1.
-    parts
-        How many epochs share *length*, at least 1.
     """
 
     kind: str
+    """``count``: merge when either stream has gathered so many tuples; ``time``: merge when event
+    time enters the next stretch of so many nanoseconds."""
     length: int
+    """Tuples or nanoseconds, at least 1."""
     parts: int = 1
+    """How many epochs share *length*, at least 1."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("count", "time"):
@@ -77,22 +71,15 @@ class MergeThreshold:
 
 @dataclass(frozen=True, kw_only=True)
 class EpochCut:
-    """A run of arrivals of one epoch.
-
-    Attributes
-    ----------
-    epoch
-        Its number.
-    starts, stops
-        Per stream its rows of the arrivals, stop exclusive.
-    ends_epoch
-        Whether the epoch is merged right after it.
-    """
+    """A run of arrivals of one epoch."""
 
     epoch: int
+    """Its number."""
     starts: tuple[int, ...]
     stops: tuple[int, ...]
+    """Per stream its rows of the arrivals, stop exclusive."""
     ends_epoch: bool
+    """Whether the epoch is merged right after it."""
 
 
 class EpochCutter(Stateful):

@@ -77,22 +77,16 @@ class EventTimeBounds(Stateful):
 
 
 class Candidates(NamedTuple):
-    """Pairs that satisfy all predicates, a row each; their event times are not compared yet.
-
-    Attributes
-    ----------
-    row
-        int64, row of the probe.
-    id, ts
-        int64, the stored tuple.
-    fresh
-        bool, whether it came in the same batch as the probe, so that each is the other's candidate.
-    """
+    """Pairs that satisfy all predicates, a row each; their event times are not compared yet."""
 
     row: np.ndarray
+    """int64, row of the probe."""
     id: np.ndarray
     ts: np.ndarray
+    """int64, the stored tuple."""
     fresh: np.ndarray
+    """bool, whether it came in the same batch as the probe, so that each is the other's
+    candidate."""
 
     @classmethod
     def concat(cls, parts: Sequence[Candidates]) -> Candidates:
@@ -103,21 +97,14 @@ class Candidates(NamedTuple):
 
 
 class Paired(NamedTuple):
-    """The pairs of some probes, by the newer tuple of each pair.
-
-    Attributes
-    ----------
-    seen
-        A row per probe: what it sees.
-    seeing
-        A row per stored tuple that sees one of the probes.
-    row
-        int64, for each row of *seeing* the first probe that it sees.
-    """
+    """The pairs of some probes, by the newer tuple of each pair."""
 
     seen: Matches
+    """A row per probe: what it sees."""
     seeing: Matches
+    """A row per stored tuple that sees one of the probes."""
     row: np.ndarray
+    """int64, for each row of *seeing* the first probe that it sees."""
 
 
 def select_pairs(

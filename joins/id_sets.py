@@ -24,19 +24,13 @@ short."""
 
 
 class _Lists(NamedTuple):
-    """Lists of ids, all in one array; l lists, m rows.
-
-    Attributes
-    ----------
-    begin, size
-        int64, shape (l, m): where a list's ids of a row begin in *ids*, and how many they are.
-    ids
-        int64, the lists end to end.
-    """
+    """Lists of ids, all in one array; l lists, m rows."""
 
     begin: np.ndarray
     size: np.ndarray
+    """int64, shape (l, m): where a list's ids of a row begin in *ids*, and how many they are."""
     ids: np.ndarray
+    """int64, the lists end to end."""
 
 
 class _Table(NamedTuple):

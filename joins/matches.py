@@ -61,30 +61,22 @@ class Matches:
     Several operators may each report a part of one tuple's matches: counts and fingerprints of the
     parts add up.
 
-    Attributes
-    ----------
-    stream
-        Position in the query of the probing stream.
-    probe_id
-        int64, the probing tuples.
-    count
-        int64, how many matches each has.
-    fingerprint
-        uint64, for each the wrapping sum over its matches of ``splitmix64(match id)``: equal sets
-        of matches have equal sums in any order, and a duplicate changes the sum.
-    match_id
-        int64, the matches of the first row, then of the second, ...; None when only counted.
-
     In a join of more than two streams a match is a tuple of each other stream: *match_id* then has
     a column for each, in the order of the query, and the fingerprint sums up
     `joins.hashing.mix_rows` of them.
     """
 
     stream: int
+    """Position in the query of the probing stream."""
     probe_id: np.ndarray
+    """int64, the probing tuples."""
     count: np.ndarray
+    """int64, how many matches each has."""
     fingerprint: np.ndarray
+    """uint64, for each the wrapping sum over its matches of ``splitmix64(match id)``: equal sets of
+    matches have equal sums in any order, and a duplicate changes the sum."""
     match_id: np.ndarray | None = None
+    """int64, the matches of the first row, then of the second, ...; None when only counted."""
 
     @classmethod
     def of_pairs(
@@ -174,25 +166,17 @@ class Matches:
 @storable
 @dataclass(frozen=True, kw_only=True)
 class ProbeResult:
-    """What a batch of probes of one index returns, a row per probe.
-
-    Attributes
-    ----------
-    count
-        int64, matches of each.
-    fingerprint
-        uint64, for each the wrapping sum over its matches of ``splitmix64(position)``.
-    match_id
-        int64, positions of the matches of the first row, then of the second, ...; in no particular
-        order within a row; None when only counted.
-    work
-        What the probes cost together.
-    """
+    """What a batch of probes of one index returns, a row per probe."""
 
     count: np.ndarray
+    """int64, matches of each."""
     fingerprint: np.ndarray
+    """uint64, for each the wrapping sum over its matches of ``splitmix64(position)``."""
     match_id: np.ndarray | None
+    """int64, positions of the matches of the first row, then of the second, ...; in no particular
+    order within a row; None when only counted."""
     work: Work
+    """What the probes cost together."""
 
     def of(self, stream: int, probe_id: np.ndarray) -> Matches:
         """Return the matches, named by the probing *stream* and the ids of its tuples."""
@@ -234,28 +218,19 @@ def listed_ids(found: Matches | ProbeResult) -> np.ndarray:
 
 
 class MatchBuffer(NamedTuple):
-    """Where a kernel puts matches: totals per row, and the current chunk of the list of ids.
-
-    Attributes
-    ----------
-    matches
-        int64, a row per probe: how many it has.
-    fingerprint
-        uint64, a row per probe: see `ProbeResult`.
-    match_id
-        int64, the chunk; of no length when matches are only counted.
-    listed
-        int64: first how many ids are in the chunk, which goes on counting where there is no room
-        for them; then, where ids are listed, that number and the work counters at `begin_row`.
-    before
-        Ids in the chunks before this one.
-    """
+    """Where a kernel puts matches: totals per row, and the current chunk of the list of ids."""
 
     matches: np.ndarray
+    """int64, a row per probe: how many it has."""
     fingerprint: np.ndarray
+    """uint64, a row per probe: see `ProbeResult`."""
     match_id: np.ndarray
+    """int64, the chunk; of no length when matches are only counted."""
     listed: np.ndarray
+    """int64: first how many ids are in the chunk, which goes on counting where there is no room for
+    them; then, where ids are listed, that number and the work counters at `begin_row`."""
     before: int
+    """Ids in the chunks before this one."""
 
 
 @inlined

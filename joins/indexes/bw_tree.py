@@ -88,38 +88,26 @@ two and one above them; the page of the right one, and of the left one. `NONE` w
 
 @storable
 class Pages(NamedTuple):
-    """The arrays of one tree; all but the threads' own are changed atomically alone.
-
-    Attributes
-    ----------
-    mapping
-        Shape (pages, 1): addresses.
-    nodes
-        A base node per row, see `LEVEL`.
-    deltas
-        `DELTA`.
-    used
-        See `NODES`.
-    own, changes
-        For each thread `OWN`, and the `CHANGE` it has to publish, the next one last.
-    spare
-        `SPARE`, one for each thread.
-    path
-        A row per thread: room for the deltas of a chain.
-    width, chain
-        Entries beyond which a node is split, and deltas at which a chain is consolidated.
-    """
+    """The arrays of one tree; all but the threads' own are changed atomically alone."""
 
     mapping: np.ndarray
+    """Shape (pages, 1): addresses."""
     nodes: np.ndarray
+    """A base node per row, see `LEVEL`."""
     deltas: np.ndarray
+    """`DELTA`."""
     used: np.ndarray
+    """See `NODES`."""
     own: np.ndarray
     changes: np.ndarray
+    """For each thread `OWN`, and the `CHANGE` it has to publish, the next one last."""
     spare: np.ndarray
+    """`SPARE`, one for each thread."""
     path: np.ndarray
+    """A row per thread: room for the deltas of a chain."""
     width: int
     chain: int
+    """Entries beyond which a node is split, and deltas at which a chain is consolidated."""
 
 
 def _make_pages(

@@ -62,24 +62,18 @@ class Ranges(NamedTuple):
     """A batch of probes: a range of codes per predicate, and which stored tuples each one sees.
 
     There are p predicates and m probes; `make_ranges` fills in what is left out.
-
-    Attributes
-    ----------
-    low, high
-        int64, shape (p, m): the codes of the least and the greatest value that satisfy a predicate,
-        both inclusive; low > high is empty.
-    negated
-        bool, shape (p,): values *outside* the range satisfy the predicate.
-    start, stop
-        int64, shape (m,): probe i sees the stored positions start[i] to stop[i] - 1. A structure
-        may put its own numbering of tuples in their place.
     """
 
     low: np.ndarray
     high: np.ndarray
+    """int64, shape (p, m): the codes of the least and the greatest value that satisfy a predicate,
+    both inclusive; low > high is empty."""
     negated: np.ndarray
+    """bool, shape (p,): values *outside* the range satisfy the predicate."""
     start: np.ndarray
     stop: np.ndarray
+    """int64, shape (m,): probe i sees the stored positions start[i] to stop[i] - 1. A structure may
+    put its own numbering of tuples in their place."""
 
 
 def make_ranges(
@@ -220,23 +214,16 @@ def check_ranges(ranges: Ranges, predicates: int) -> None:
 
 
 class Sought(NamedTuple):
-    """What one probe looks for by one predicate, for kernels that answer a probe at a time.
-
-    Attributes
-    ----------
-    low, high
-        The codes, both ends included.
-    start, stop
-        The positions: *start* to *stop* - 1.
-    row
-        Its row of the output.
-    """
+    """What one probe looks for by one predicate, for kernels that answer a probe at a time."""
 
     low: int
     high: int
+    """The codes, both ends included."""
     start: int
     stop: int
+    """The positions: *start* to *stop* - 1."""
     row: int
+    """Its row of the output."""
 
 
 @inlined

@@ -44,34 +44,22 @@ _LEAST_TUPLES = 64
 
 
 class Reach(NamedTuple):
-    """What probes reach: a probe at time t stored tuples from t + *lower* to before t + *past*.
-
-    Attributes
-    ----------
-    lower, past
-        Nanoseconds, of any sign.
-    """
+    """What probes reach: a probe at time t stored tuples from t + *lower* to before t + *past*."""
 
     lower: int
     past: int
+    """Nanoseconds, of any sign."""
 
 
 class JoinedPairs(NamedTuple):
-    """The pairs of some tuples of one stream with stored tuples of the other.
-
-    Attributes
-    ----------
-    matches
-        A row per tuple of the base stream that has a match.
-    row
-        int64, for each the row of the tuple that it was matched by; of several the earliest.
-    work
-        What it cost.
-    """
+    """The pairs of some tuples of one stream with stored tuples of the other."""
 
     matches: Matches
+    """A row per tuple of the base stream that has a match."""
     row: np.ndarray
+    """int64, for each the row of the tuple that it was matched by; of several the earliest."""
     work: Work
+    """What it cost."""
 
 
 class IntervalBuffer(Stateful):
@@ -246,27 +234,19 @@ class _Spans(NamedTuple):
 
 
 class _Partners(NamedTuple):
-    """For each of some tuples a range of candidates for its partners.
-
-    Attributes
-    ----------
-    of, of_id
-        int64: rows of probes, or places of stored tuples; and their ids.
-    begin, end
-        int64: places of stored tuples, or of probes in their groups' order.
-    id, sums
-        The candidates' ids, and the wrapping sum of the hashes of those before each.
-    of_probes
-        Whether they are probes, and their candidates stored tuples; else the other way round.
-    """
+    """For each of some tuples a range of candidates for its partners."""
 
     of: np.ndarray
     of_id: np.ndarray
+    """int64: rows of probes, or places of stored tuples; and their ids."""
     begin: np.ndarray
     end: np.ndarray
+    """int64: places of stored tuples, or of probes in their groups' order."""
     id: np.ndarray
     sums: np.ndarray
+    """The candidates' ids, and the wrapping sum of the hashes of those before each."""
     of_probes: bool
+    """Whether they are probes, and their candidates stored tuples; else the other way round."""
 
 
 class _MatchColumns(NamedTuple):

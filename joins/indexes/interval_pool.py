@@ -25,50 +25,35 @@ FULL = -1
 
 
 class Keys(NamedTuple):
-    """The keys, and each one's stretch of the pool.
-
-    Attributes
-    ----------
-    table
-        Open addressing over a power of two: a slot's number plus one, or 0.
-    key
-        Per slot its key.
-    begin, head, tail, end
-        Per slot its stretch of the pool, *begin* to *end*, and within it its tuples, *head* to
-        *tail*; *tail* is less than *end* unless both are 0.
-    used
-        [slots in use, places of the pool in use].
-    """
+    """The keys, and each one's stretch of the pool."""
 
     table: np.ndarray
+    """Open addressing over a power of two: a slot's number plus one, or 0."""
     key: np.ndarray
+    """Per slot its key."""
     begin: np.ndarray
     head: np.ndarray
     tail: np.ndarray
     end: np.ndarray
+    """Per slot its stretch of the pool, *begin* to *end*, and within it its tuples, *head* to
+    *tail*; *tail* is less than *end* unless both are 0."""
     used: np.ndarray
+    """[slots in use, places of the pool in use]."""
 
 
 class Pool(NamedTuple):
-    """The tuples, each key's in the order of their event times.
-
-    Attributes
-    ----------
-    ts, id
-        int64 columns. Of times there are `LOOKAHEAD` more, of no meaning, so that a kernel may read
-        past the end before it compares with the end.
-    sums
-        uint64, the wrapping sum of the hashes of the ids before a place in its key's stretch, from
-        an arbitrary start; there is one at the tail too. So the fingerprint of any range is a
-        difference, however many tuples are in it.
-    codes
-        int64, a row per further condition: the stored values' codes (`joins.indexes.index`).
-    """
+    """The tuples, each key's in the order of their event times."""
 
     ts: np.ndarray
     id: np.ndarray
+    """int64 columns. Of times there are `LOOKAHEAD` more, of no meaning, so that a kernel may read
+    past the end before it compares with the end."""
     sums: np.ndarray
+    """uint64, the wrapping sum of the hashes of the ids before a place in its key's stretch, from
+    an arbitrary start; there is one at the tail too. So the fingerprint of any range is a
+    difference, however many tuples are in it."""
     codes: np.ndarray
+    """int64, a row per further condition: the stored values' codes (`joins.indexes.index`)."""
 
 
 def make_keys(slots: int) -> Keys:

@@ -15,29 +15,20 @@ _OUT_OF_TIME = -1
 
 
 class KeyGroups(NamedTuple):
-    """Rows of a batch, those of one key side by side, in the order of event time.
-
-    Attributes
-    ----------
-    keys
-        int64, the keys, each once.
-    ends
-        int64, where each key's rows end; they begin where those before end.
-    order
-        int64 rows of the batch; those of equal key and time as in the batch.
-    ts, ids
-        int64, their event times and ids. Of times there are `LOOKAHEAD` more, of no meaning, so
-        that a kernel may read past the end before it compares with the end.
-    sums
-        uint64, the wrapping sum of the hashes of all ids before each row, and of all.
-    """
+    """Rows of a batch, those of one key side by side, in the order of event time."""
 
     keys: np.ndarray
+    """int64, the keys, each once."""
     ends: np.ndarray
+    """int64, where each key's rows end; they begin where those before end."""
     order: np.ndarray
+    """int64 rows of the batch; those of equal key and time as in the batch."""
     ts: np.ndarray
     ids: np.ndarray
+    """int64, their event times and ids. Of times there are `LOOKAHEAD` more, of no meaning, so that
+    a kernel may read past the end before it compares with the end."""
     sums: np.ndarray
+    """uint64, the wrapping sum of the hashes of all ids before each row, and of all."""
 
     def only(self, chosen: np.ndarray) -> KeyGroups:
         """Return the groups of the rows that the mask *chosen* names; some may be empty."""

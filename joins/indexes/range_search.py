@@ -19,18 +19,12 @@ from joins.work import COMPARISONS
 
 
 class Brackets(NamedTuple):
-    """The probing stream's own sorted keys of one epoch and where each belongs among stored keys.
-
-    Attributes
-    ----------
-    own
-        Sorted keys, one column per predicate.
-    offsets
-        For each of them the offset array of own keys in stored keys.
-    """
+    """The probing stream's own sorted keys of an epoch, and where they belong among stored keys."""
 
     own: tuple[np.ndarray, ...]
+    """Sorted keys, one column per predicate."""
     offsets: tuple[np.ndarray, ...]
+    """For each of them the offset array of own keys in stored keys."""
 
 
 @kernel

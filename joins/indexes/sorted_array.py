@@ -22,21 +22,15 @@ _GROUP = 64
 
 
 class SortedRun(NamedTuple):
-    """Sorted entries with room behind them.
-
-    Attributes
-    ----------
-    keys
-        Shape (1, room), int32 or int64.
-    places
-        int32, shape (1, room): which tuple each key is of. No columns where keys alone are stored.
-    size
-        Entries in use.
-    """
+    """Sorted entries with room behind them."""
 
     keys: np.ndarray
+    """Shape (1, room), int32 or int64."""
     places: np.ndarray
+    """int32, shape (1, room): which tuple each key is of. No columns where keys alone are
+    stored."""
     size: int
+    """Entries in use."""
 
 
 @kernel

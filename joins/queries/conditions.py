@@ -30,25 +30,17 @@ from joins.state import storable
 @storable
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """A field of one side of a predicate.
-
-    Attributes
-    ----------
-    stream
-        Position of its stream in the query.
-    name
-        The column, as `prepared_name` has it.
-    role
-        In a self join 1 for the newer tuple, which probes, and 2 for the earlier one, which is
-        stored; 0 in a join of several streams.
-    text
-        As the query spells it.
-    """
+    """A field of one side of a predicate."""
 
     stream: int
+    """Position of its stream in the query."""
     name: str
+    """The column, as `prepared_name` has it."""
     role: int
+    """In a self join 1 for the newer tuple, which probes, and 2 for the earlier one, which is
+    stored; 0 in a join of several streams."""
     text: str = field(compare=False)
+    """As the query spells it."""
 
 
 def prepared_name(column: str) -> str:
@@ -62,24 +54,16 @@ def prepared_name(column: str) -> str:
 
 @dataclass(frozen=True)
 class ComparisonOperator:
-    """``left OP right``: it depends on the sign of left - right alone.
-
-    Attributes
-    ----------
-    symbol
-        Its name.
-    signs
-        The signs for which it is true; for a NaN, which has none, only ``!=`` is.
-    compare
-        The same as a function.
-    spelt
-        How the query spells it: ``!=`` may be ``<>`` there.
-    """
+    """``left OP right``: it depends on the sign of left - right alone."""
 
     symbol: str
+    """Its name."""
     signs: frozenset[int] = field(compare=False)
+    """The signs for which it is true; for a NaN, which has none, only ``!=`` is."""
     compare: Callable[[Any, Any], Any] = field(compare=False)
+    """The same as a function."""
     spelt: str = field(compare=False)
+    """How the query spells it: ``!=`` may be ``<>`` there."""
 
     subtracts: ClassVar[bool] = False
 
@@ -160,19 +144,13 @@ OPERATORS = {
 @storable
 @dataclass(frozen=True)
 class Band:
-    """``ABS(left - right) < width``, or ``<=``.
-
-    Attributes
-    ----------
-    symbol
-        ``<`` or ``<=``.
-    width
-        The decimal number as the query spells it. Between whole values it is taken exactly, between
-        others as the nearest float64.
-    """
+    """``ABS(left - right) < width``, or ``<=``."""
 
     symbol: str
+    """``<`` or ``<=``."""
     width: str
+    """The decimal number as the query spells it. Between whole values it is taken exactly, between
+    others as the nearest float64."""
 
     is_equality: ClassVar[bool] = False
     negated: ClassVar[bool] = False
@@ -260,22 +238,15 @@ Operator = ComparisonOperator | Band
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """One predicate as a probing tuple sees it: ``stored OP probe``.
-
-    Attributes
-    ----------
-    probe_field, stored_field
-        The fields compared.
-    operator
-        Between the stored value (left) and the probing one (right).
-    dtype
-        ``int64`` when both fields are whole, else ``float64``, in which both are then compared.
-    """
+    """One predicate as a probing tuple sees it: ``stored OP probe``."""
 
     probe_field: str
     stored_field: str
+    """The fields compared."""
     operator: Operator
+    """Between the stored value (left) and the probing one (right)."""
     dtype: str
+    """``int64`` when both fields are whole, else ``float64``, in which both are then compared."""
 
     @property
     def mirrored(self) -> Condition:

@@ -49,22 +49,16 @@ class IntervalClause:
     """``probe.ts BETWEEN base.ts + lower AND base.ts + upper``, as a query spells it.
 
     Each event time is called `TIME_FIELD`, or by the name of the raw data's column.
-
-    Attributes
-    ----------
-    probe, base
-        The event times of the two streams: *probe*'s is within the interval around *base*'s.
-    lower, upper
-        The ends; a quantity may be a name that `bind` replaces.
-    place
-        How many predicates the query spells before it.
     """
 
     probe: Field
     base: Field
+    """The event times of the two streams: *probe*'s is within the interval around *base*'s."""
     lower: IntervalEnd
     upper: IntervalEnd
+    """The ends; a quantity may be a name that `bind` replaces."""
     place: int = field(default=0, compare=False)
+    """How many predicates the query spells before it."""
 
     def __str__(self) -> str:
         base = self.base.text
@@ -100,19 +94,13 @@ class IntervalClause:
 @storable
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """``base.ts + lower_ns <= probe.ts <= base.ts + upper_ns`` (PPOIJ, equation 1).
-
-    Attributes
-    ----------
-    base
-        Position of the base stream in the query; the other one is the probe stream.
-    lower_ns, upper_ns
-        Nanoseconds, of any sign.
-    """
+    """``base.ts + lower_ns <= probe.ts <= base.ts + upper_ns`` (PPOIJ, equation 1)."""
 
     base: int
+    """Position of the base stream in the query; the other one is the probe stream."""
     lower_ns: int
     upper_ns: int
+    """Nanoseconds, of any sign."""
 
     def offsets(self, stream: int) -> tuple[int, int]:
         """Return how much earlier and later a partner of a tuple of *stream* may be at the most.

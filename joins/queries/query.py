@@ -53,27 +53,18 @@ class Predicate:
 
 @dataclass(frozen=True, kw_only=True)
 class JoinQuery:
-    """A join of a stream with itself, or of several streams.
-
-    Attributes
-    ----------
-    select
-        What to output, as spelt; joinsim always outputs ids.
-    streams
-        Names, one for a self join.
-    predicates
-        A pair must satisfy all of them.
-    window
-        One for every stream, or one for each; None in an interval join.
-    interval
-        How far two tuples may be apart in event time; None in a window join.
-    """
+    """A join of a stream with itself, or of several streams."""
 
     select: tuple[str, ...]
+    """What to output, as spelt; joinsim always outputs ids."""
     streams: tuple[str, ...]
+    """Names, one for a self join."""
     predicates: tuple[Predicate, ...]
+    """A pair must satisfy all of them."""
     window: WindowClause | StreamWindows | None = None
+    """One for every stream, or one for each; None in an interval join."""
     interval: IntervalClause | None = None
+    """How far two tuples may be apart in event time; None in a window join."""
 
     def __post_init__(self) -> None:
         if (self.window is None) == (self.interval is None):

@@ -18,24 +18,16 @@ STAR = "*"
 
 @dataclass(frozen=True, kw_only=True)
 class Selected:
-    """A column to output.
-
-    Attributes
-    ----------
-    name
-        As the query spells it.
-    stream
-        Place of its stream in the query.
-    column
-        Its name in the stream.
-    earlier
-        Whether it is of the earlier tuple of a self join.
-    """
+    """A column to output."""
 
     name: str
+    """As the query spells it."""
     stream: int
+    """Place of its stream in the query."""
     column: str
+    """Its name in the stream."""
     earlier: bool = False
+    """Whether it is of the earlier tuple of a self join."""
 
 
 def select(query: JoinQuery, columns: Sequence[Mapping[str, str]]) -> list[Selected]:

@@ -82,25 +82,18 @@ def _seconds(text: str) -> float:
 @storable
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """A sliding window over one stream.
-
-    Attributes
-    ----------
-    kind
-        ``count``: length and slide are numbers of tuples; ``time``: nanoseconds of event time.
-    length, slide
-        W_L and W_s, at least 1; the length is a whole number of slides, because windows expire by
-        whole slides.
-    semantics
-        ``sliding``: a tuple that k tuples of the window's stream precede sees positions from
-        floor(k / W_s) * W_s - (W_L - W_s) on; by time, event times from the same formula in its
-        own. ``precise`` (time only): exactly the event times in [ts - W_L, ts).
-    """
+    """A sliding window over one stream."""
 
     kind: str
+    """``count``: length and slide are numbers of tuples; ``time``: nanoseconds of event time."""
     length: int
     slide: int
+    """W_L and W_s, at least 1; the length is a whole number of slides, because windows expire by
+    whole slides."""
     semantics: str = "sliding"
+    """``sliding``: a tuple that k tuples of the window's stream precede sees positions from floor(k
+    / W_s) * W_s - (W_L - W_s) on; by time, event times from the same formula in its own.
+    ``precise`` (time only): exactly the event times in [ts - W_L, ts)."""
 
     def __post_init__(self) -> None:
         unit = {"count": "tuples", "time": "ns"}.get(self.kind)
@@ -221,16 +214,11 @@ class WindowClause:
 @storable
 @dataclass(frozen=True, kw_only=True)
 class StreamWindows:
-    """A window for each stream: ``WINDOW R AS (...), S AS (...)``.
-
-    Attributes
-    ----------
-    streams, clauses
-        Names as the query lists them here, and the window of each.
-    """
+    """A window for each stream: ``WINDOW R AS (...), S AS (...)``."""
 
     streams: tuple[str, ...]
     clauses: tuple[WindowClause, ...]
+    """Names as the query lists them here, and the window of each."""
 
     def __str__(self) -> str:
         return ", ".join(

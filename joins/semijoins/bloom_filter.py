@@ -27,21 +27,14 @@ _MOST_HASHES = 16
 @storable
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """Bits set at the hashes of values.
-
-    Attributes
-    ----------
-    bits
-        bool, one per bit, whole bytes of them; none where there is no value.
-    hashes
-        Hashes per value.
-    values
-        How many values are in it.
-    """
+    """Bits set at the hashes of values."""
 
     bits: np.ndarray
+    """bool, one per bit, whole bytes of them; none where there is no value."""
     hashes: int
+    """Hashes per value."""
     values: int
+    """How many values are in it."""
 
     def __len__(self) -> int:
         return self.values

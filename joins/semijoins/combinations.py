@@ -17,23 +17,16 @@ from joins.state import storable
 @storable
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Combinations:
-    """Combinations of a tuple of each stream joined so far, a row each.
-
-    Attributes
-    ----------
-    streams
-        Positions of the streams joined so far, in the order of joining; the first is the head,
-        whose tuple is the newest.
-    parts
-        Per stream its tuples; all batches have the same length.
-    seq, born_ns
-        int64, arrival number and virtual birth of the newest tuple.
-    """
+    """Combinations of a tuple of each stream joined so far, a row each."""
 
     streams: tuple[int, ...]
+    """Positions of the streams joined so far, in the order of joining; the first is the head, whose
+    tuple is the newest."""
     parts: tuple[Batch, ...]
+    """Per stream its tuples; all batches have the same length."""
     seq: np.ndarray
     born_ns: np.ndarray
+    """int64, arrival number and virtual birth of the newest tuple."""
 
     def __len__(self) -> int:
         return len(self.seq)

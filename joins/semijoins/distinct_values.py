@@ -167,17 +167,12 @@ class ValueChanges:
 
     The copy has the values in the same order, so that two vectors suffice (stream semijoin paper,
     section 3.2.2, Algorithm 9).
-
-    Attributes
-    ----------
-    values
-        v_J, the distinct join attribute (DJA) values that are new, a column per join attribute.
-    counts
-        v_C, int64, the DJA counts of all of them, those that vanish included.
     """
 
     values: tuple[np.ndarray, ...]
+    """v_J, the distinct join attribute (DJA) values that are new, a column per join attribute."""
     counts: np.ndarray
+    """v_C, int64, the DJA counts of all of them, those that vanish included."""
 
     @property
     def nbytes(self) -> int:

@@ -82,25 +82,17 @@ PAPER_ALGORITHMS = tuple(join for join in OneWayJoin if not join.filters)
 
 @dataclass(frozen=True, kw_only=True)
 class JoinAttributes:
-    """Where a one-way join compares the streams joined so far with the next one.
-
-    Attributes
-    ----------
-    probe
-        Join attributes of the streams so far, each once: number of the operand, and field. A
-        partial tuple of theirs has these.
-    stored
-        Join attributes of the next stream, each once. A partial tuple of it has these.
-    conditions
-        The predicates, as combinations so far see the next stream.
-    places
-        Per predicate the places of its two sides in *probe* and *stored*.
-    """
+    """Where a one-way join compares the streams joined so far with the next one."""
 
     probe: tuple[tuple[int, str], ...]
+    """Join attributes of the streams so far, each once: number of the operand, and field. A partial
+    tuple of theirs has these."""
     stored: tuple[str, ...]
+    """Join attributes of the next stream, each once. A partial tuple of it has these."""
     conditions: tuple[Condition, ...]
+    """The predicates, as combinations so far see the next stream."""
     places: tuple[tuple[int, int], ...]
+    """Per predicate the places of its two sides in *probe* and *stored*."""
 
     @classmethod
     def between(

@@ -20,17 +20,12 @@ class Operand:
     A tuple of an output stream is a combination of one tuple of each of its streams. Its event time
     and its arrival number, stored as its key, are those of the newest one; position and event time
     of every tuple in it are fields, beside the join attributes.
-
-    Attributes
-    ----------
-    number
-        Position of the stream in the query; output streams have the numbers after these.
-    streams
-        Positions of the streams that are in it, ascending.
     """
 
     number: int
+    """Position of the stream in the query; output streams have the numbers after these."""
     streams: tuple[int, ...]
+    """Positions of the streams that are in it, ascending."""
 
     @classmethod
     def of_stream(cls, stream: int) -> Operand:

@@ -63,21 +63,15 @@ class OperandWindow:
     precede a tuple cannot be counted in it. A linear plan ships the times of one counted stream to
     the one site that looks into its copy; a tree would have to ship those of every counted stream
     to the sites of all joins above it, and have these wait for them.
-
-    Attributes
-    ----------
-    probe, stored
-        S_1 and S_2.
-    windows
-        Of all streams, in the order of the query.
-    last
-        Whether the join is the one at the root.
     """
 
     probe: Operand
     stored: Operand
+    """S_1 and S_2."""
     windows: tuple[Window, ...]
+    """Of all streams, in the order of the query."""
     last: bool
+    """Whether the join is the one at the root."""
 
     kind = "time"
 

@@ -26,26 +26,18 @@ _FRACTION_BITS = 53
 @storable
 @dataclass(frozen=True, kw_only=True)
 class ValueSample:
-    """A sample of values.
-
-    Attributes
-    ----------
-    share
-        The chance of each value to be kept.
-    always, never
-        Values that are kept whatever the chance, and that are not.
-    never_results
-        The share of all results that those never kept would have, as far as is known.
-    squared_results
-        The sum of squares of the shares of all results that the others have, as far as is known:
-        the more even they are, the better some of them represent all.
-    """
+    """A sample of values."""
 
     share: Annotated[float, Interval(gt=0, le=1)]
+    """The chance of each value to be kept."""
     always: tuple[float, ...] = ()
     never: tuple[float, ...] = ()
+    """Values that are kept whatever the chance, and that are not."""
     never_results: Annotated[float, Interval(ge=0, lt=1)] = 0.0
+    """The share of all results that those never kept would have, as far as is known."""
     squared_results: Annotated[float, Interval(ge=0, le=1)] = 0.0
+    """The sum of squares of the shares of all results that the others have, as far as is known: the
+    more even they are, the better some of them represent all."""
 
     def contains(self, values: np.ndarray) -> np.ndarray:
         """Return whether each value (int64 or float64) is kept; equal ones are alike."""

@@ -110,25 +110,17 @@ class BPlusTreeJoin(RowsJoin):
 
 
 class BPlusWindows(NamedTuple):
-    """The sides' trees and the keys of their windows.
-
-    Attributes
-    ----------
-    first, last
-        The trees, or one tree twice.
-    rings
-        The keys of the windows.
-    found
-        `FOUND`, one for each row of a block.
-    block
-        One `SPAN`: the rows of the block.
-    """
+    """The sides' trees and the keys of their windows."""
 
     first: Nodes
     last: Nodes
+    """The trees, or one tree twice."""
     rings: Rings
+    """The keys of the windows."""
     found: np.ndarray
+    """`FOUND`, one for each row of a block."""
     block: np.ndarray
+    """One `SPAN`: the rows of the block."""
 
 
 # A row of side 0 is inserted into the first tree and probes the last, one of side 1 the reverse.

@@ -36,21 +36,14 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class JoinLoad:
-    """What is joined.
-
-    Attributes
-    ----------
-    window
-        w, tuples in each window.
-    match_rate
-        σ_s, the selectivity σ times w: matches per tuple.
-    compare_ns
-        Time to compare two tuples.
-    """
+    """What is joined."""
 
     window: float
+    """w, tuples in each window."""
     match_rate: float
+    """σ_s, the selectivity σ times w: matches per tuple."""
     compare_ns: float
+    """Time to compare two tuples."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -105,21 +105,14 @@ class ForestJoin(RowsJoin):
 
 
 class OwnForest(NamedTuple):
-    """A forest that one thread has for itself.
-
-    Attributes
-    ----------
-    forest
-        The trees.
-    places
-        Working memory of a block of rows, see `make_places`.
-    block
-        One `SPAN`: the rows that were looked up.
-    """
+    """A forest that one thread has for itself."""
 
     forest: Forest
+    """The trees."""
     places: np.ndarray
+    """Working memory of a block of rows, see `make_places`."""
     block: np.ndarray
+    """One `SPAN`: the rows that were looked up."""
 
 
 @implements(prepare_row, OwnForest)

@@ -24,31 +24,22 @@ _FIRST_KEYS = 64
 
 
 class KernelRows(NamedTuple):
-    """Columns of int64, one row per arriving tuple; keys are codes (`joins.indexes.index`).
-
-    Attributes
-    ----------
-    side
-        The stream it is of, 0 or 1; all 0 in a self join.
-    position
-        Its position in its stream; consecutive within a side.
-    key
-        What it is stored under.
-    low, high
-        The keys it looks for in the other stream (a self join: its own), both ends included;
-        low > high is empty.
-    start, stop
-        The positions there that it sees: *start* to *stop* - 1. Neither descends within a side, and
-        *stop* is not beyond what has arrived.
-    """
+    """Columns of int64, one row per arriving tuple; keys are codes (`joins.indexes.index`)."""
 
     side: np.ndarray
+    """The stream it is of, 0 or 1; all 0 in a self join."""
     position: np.ndarray
+    """Its position in its stream; consecutive within a side."""
     key: np.ndarray
+    """What it is stored under."""
     low: np.ndarray
     high: np.ndarray
+    """The keys it looks for in the other stream (a self join: its own), both ends included; low >
+    high is empty."""
     start: np.ndarray
     stop: np.ndarray
+    """The positions there that it sees: *start* to *stop* - 1. Neither descends within a side, and
+    *stop* is not beyond what has arrived."""
 
     def part(self, begin: int, end: int | None) -> KernelRows:
         """Return rows *begin* to *end* - 1, or all from *begin* on, as views."""
@@ -162,18 +153,12 @@ SPAN = np.dtype([("first", "i8"), ("end", "i8")])
 
 @storable
 class Rings(NamedTuple):
-    """Per side a ring of keys: that of position p is at ``keys[side, p & (length - 1)]``.
-
-    Attributes
-    ----------
-    keys
-        int64, shape (sides, length); the length is a power of two.
-    spans
-        `SPAN`, one for each side: the positions whose keys are there.
-    """
+    """Per side a ring of keys: that of position p is at ``keys[side, p & (length - 1)]``."""
 
     keys: np.ndarray
+    """int64, shape (sides, length); the length is a power of two."""
     spans: np.ndarray
+    """`SPAN`, one for each side: the positions whose keys are there."""
 
 
 class WindowKeys(Stateful):

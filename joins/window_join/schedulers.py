@@ -39,52 +39,34 @@ _PS_PER_NS = 1000
 
 
 class Threads(NamedTuple):
-    """One real thread's view of all threads.
-
-    Attributes
-    ----------
-    workers
-        `WORKER`, one for each thread.
-    counters
-        The thread's work, in the order of `joins.work.COUNTERS`.
-    thread
-        Which worker it is, and which list of matches it writes to.
-    """
+    """One real thread's view of all threads."""
 
     workers: np.ndarray
+    """`WORKER`, one for each thread."""
     counters: np.ndarray
+    """The thread's work, in the order of `joins.work.COUNTERS`."""
     thread: int
+    """Which worker it is, and which list of matches it writes to."""
 
 
 @storable
 class Cores(NamedTuple):
-    """Simulated cores.
-
-    Attributes
-    ----------
-    workers
-        `WORKER`, one for each core.
-    counters
-        The work of all cores, in the order of `joins.work.COUNTERS`.
-    clock
-        int64, for each core the time up to which its work is done.
-    priced
-        int64, one number: what all work costs that has moved a clock.
-    latest
-        int64, one number: when the last task was finished.
-    unit_ps
-        int64, what a unit of each counter takes.
-    thread
-        Which list of matches they write to: the first, as they run in one thread.
-    """
+    """Simulated cores."""
 
     workers: np.ndarray
+    """`WORKER`, one for each core."""
     counters: np.ndarray
+    """The work of all cores, in the order of `joins.work.COUNTERS`."""
     clock: np.ndarray
+    """int64, for each core the time up to which its work is done."""
     priced: np.ndarray
+    """int64, one number: what all work costs that has moved a clock."""
     latest: np.ndarray
+    """int64, one number: when the last task was finished."""
     unit_ps: np.ndarray
+    """int64, what a unit of each counter takes."""
     thread: int = 0
+    """Which list of matches they write to: the first, as they run in one thread."""
 
 
 def make_cores(cores: int, unit_ps: Any) -> Cores:

@@ -46,50 +46,34 @@ _ID_BYTES = 8
 
 
 class SharedBatch(NamedTuple):
-    """The rows of a batch and what is shared about them; arrays of int64.
-
-    Attributes
-    ----------
-    rows
-        The arrivals.
-    words
-        What is changed atomically, see `QUEUE`.
-    free_at
-        For every row of *words* when it is free again, in the time of simulated cores.
-    status
-        Shape (1, rows): `COMPLETED`, or 0 until then.
-    keys, indexed
-        Shape (sides, rows): by position, counted from the side's base, the key and whether it is in
-        the index. This is the part of the sliding windows that is not surely indexed.
-    base
-        Per side the position of the first tuple in *keys*.
-    arrived
-        Shape (sides, rows + 1): the end of a side's positions before each row.
-    seen
-        Shape (sides, rows + 1): the least position that a row or any later one sees.
-    place
-        Shape (2, rows): which list has a row's matches, and where in it they begin.
-    first
-        Per row where its matches begin in the output stream.
-    task_rows
-        Rows that a worker takes at a time.
-    slack
-        Tuples that a side may have beyond its edge tuple, and its active tree beyond the limit.
-    """
+    """The rows of a batch and what is shared about them; arrays of int64."""
 
     rows: KernelRows
+    """The arrivals."""
     words: np.ndarray
+    """What is changed atomically, see `QUEUE`."""
     free_at: np.ndarray
+    """For every row of *words* when it is free again, in the time of simulated cores."""
     status: np.ndarray
+    """Shape (1, rows): `COMPLETED`, or 0 until then."""
     keys: np.ndarray
     indexed: np.ndarray
+    """Shape (sides, rows): by position, counted from the side's base, the key and whether it is in
+    the index. This is the part of the sliding windows that is not surely indexed."""
     base: np.ndarray
+    """Per side the position of the first tuple in *keys*."""
     arrived: np.ndarray
+    """Shape (sides, rows + 1): the end of a side's positions before each row."""
     seen: np.ndarray
+    """Shape (sides, rows + 1): the least position that a row or any later one sees."""
     place: np.ndarray
+    """Shape (2, rows): which list has a row's matches, and where in it they begin."""
     first: np.ndarray
+    """Per row where its matches begin in the output stream."""
     task_rows: int
+    """Rows that a worker takes at a time."""
     slack: int
+    """Tuples that a side may have beyond its edge tuple, and its active tree beyond the limit."""
 
 
 @dispatched

@@ -76,26 +76,18 @@ EXPIRING = record("side", "next", "end")
 
 
 class SharedPages(NamedTuple):
-    """Bw-Trees that workers share.
-
-    Attributes
-    ----------
-    first, last
-        The sides' trees, or one tree twice.
-    rings
-        The windows' keys.
-    expiring
-        `EXPIRING`, one for each worker.
-    free_at
-        Shape (sides, lines): when each line of a mapping table is free, in the time of simulated
-        cores.
-    """
+    """Bw-Trees that workers share."""
 
     first: Pages
     last: Pages
+    """The sides' trees, or one tree twice."""
     rings: Rings
+    """The windows' keys."""
     expiring: np.ndarray
+    """`EXPIRING`, one for each worker."""
     free_at: np.ndarray
+    """Shape (sides, lines): when each line of a mapping table is free, in the time of simulated
+    cores."""
 
 
 class BwTreeWindows(SharedIndex):

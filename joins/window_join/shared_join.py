@@ -50,24 +50,16 @@ _NO_LIMIT = 1 << 60
 
 @dataclass(frozen=True, kw_only=True)
 class Tasks:
-    """How a batch is cut into tasks.
-
-    Attributes
-    ----------
-    workers
-        How many take tasks.
-    simulated
-        Whether they are simulated cores.
-    rows
-        Task size: tuples that a worker takes at a time.
-    slack
-        Tuples that may be joined and not yet be indexed, per side.
-    """
+    """How a batch is cut into tasks."""
 
     workers: int
+    """How many take tasks."""
     simulated: bool
+    """Whether they are simulated cores."""
     rows: int
+    """Task size: tuples that a worker takes at a time."""
     slack: int
+    """Tuples that may be joined and not yet be indexed, per side."""
 
     def most_unindexed(self, n: int) -> int:
         """Return how many of a batch's *n* tuples may be joined and not yet be indexed."""

@@ -96,33 +96,23 @@ pending updates."""
 
 
 class SharedForest(NamedTuple):
-    """An IM-Tree or PIM-Tree that workers share.
-
-    Attributes
-    ----------
-    forest
-        The trees; there is room in them for all of a batch.
-    merge_ratio, insertion_depth
-        m and D_I.
-    nonblocking
-        Whether workers go on joining while one of them merges.
-    merge
-        One `MERGE`.
-    progress, places
-        For each worker: `PROGRESS`; and working memory for the rows that it looks up together, see
-        `make_places`.
-    free_at
-        When the lock of each subindex is free, in the time of simulated cores.
-    """
+    """An IM-Tree or PIM-Tree that workers share."""
 
     forest: Forest
+    """The trees; there is room in them for all of a batch."""
     merge_ratio: float
     insertion_depth: int
+    """m and D_I."""
     nonblocking: bool
+    """Whether workers go on joining while one of them merges."""
     merge: np.ndarray
+    """One `MERGE`."""
     progress: np.ndarray
     places: np.ndarray
+    """For each worker: `PROGRESS`; and working memory for the rows that it looks up together, see
+    `make_places`."""
     free_at: np.ndarray
+    """When the lock of each subindex is free, in the time of simulated cores."""
 
 
 class PimTreeWindows(SharedIndex):

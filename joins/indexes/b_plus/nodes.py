@@ -48,47 +48,32 @@ _LEVELS_MAX = 32  # A node has at least four children, so no tree that fits in m
 
 @storable
 class NodePool(NamedTuple):
-    """The leaves of a tree or its inner nodes; a row is a node.
-
-    Attributes
-    ----------
-    keys, positions
-        Entries, int64, shape (nodes, width): what a leaf contains, and the separators in front of
-        an inner node's children.
-    child
-        int64, shape (nodes, width): the children; leaves have no such columns.
-    size, next
-        int64, entries in use, and the next node of the same level (`NONE` for the last).
-    used
-        One `USED`.
-    """
+    """The leaves of a tree or its inner nodes; a row is a node."""
 
     keys: np.ndarray
     positions: np.ndarray
+    """Entries, int64, shape (nodes, width): what a leaf contains, and the separators in front of an
+    inner node's children."""
     child: np.ndarray
+    """int64, shape (nodes, width): the children; leaves have no such columns."""
     size: np.ndarray
     next: np.ndarray
+    """int64, entries in use, and the next node of the same level (`NONE` for the last)."""
     used: np.ndarray
+    """One `USED`."""
 
 
 @storable
 class Nodes(NamedTuple):
-    """The arrays of one tree.
-
-    Attributes
-    ----------
-    leaves, inners
-        Its nodes.
-    path
-        Scratch: a `STEP` for each level of the last descent that inserts or deletes.
-    tree
-        One `TREE`.
-    """
+    """The arrays of one tree."""
 
     leaves: NodePool
     inners: NodePool
+    """Its nodes."""
     path: np.ndarray
+    """Scratch: a `STEP` for each level of the last descent that inserts or deletes."""
     tree: np.ndarray
+    """One `TREE`."""
 
 
 def _make_pool(nodes: int, width: int, children: int) -> NodePool:

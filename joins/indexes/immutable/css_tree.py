@@ -40,25 +40,17 @@ _ROOT, _KNOWN = 0, -1  # Where a search begins; what stands for a place that nee
 
 
 class CssNodes(NamedTuple):
-    """The arrays of a tree that a search reads.
-
-    Attributes
-    ----------
-    keys
-        The sorted keys; leaf i holds places i·`NODE_KEYS` and following.
-    inner
-        Shape (nodes, `NODE_KEYS`): separators, root first; a node that is not full ends in copies
-        of the largest value there is.
-    level
-        int64, the row of *inner* where each inner level begins, the root's level first.
-    width
-        int64, how many nodes each level has; one entry more than *level*, for the leaves.
-    """
+    """The arrays of a tree that a search reads."""
 
     keys: np.ndarray
+    """The sorted keys; leaf i holds places i·`NODE_KEYS` and following."""
     inner: np.ndarray
+    """Shape (nodes, `NODE_KEYS`): separators, root first; a node that is not full ends in copies of
+    the largest value there is."""
     level: np.ndarray
+    """int64, the row of *inner* where each inner level begins, the root's level first."""
     width: np.ndarray
+    """int64, how many nodes each level has; one entry more than *level*, for the leaves."""
 
 
 def build_css_tree(keys: np.ndarray) -> CssNodes:

@@ -47,24 +47,17 @@ _WORD_COST = 1  # one word filled or read
 
 
 class SealedArrays(NamedTuple):
-    """The arrays of a segment that a probe reads; n tuples, p predicates.
-
-    Attributes
-    ----------
-    position
-        int64, stream positions in lead order.
-    mixed
-        uint64, ``splitmix64(position)``: a match then costs a load and an addition.
-    to_lead
-        int32, shape (p - 1, n): permutation arrays, place in another order to place in lead order.
-    from_lead
-        int32, shape (p - 1, n): their inverses.
-    """
+    """The arrays of a segment that a probe reads; n tuples, p predicates."""
 
     position: np.ndarray
+    """int64, stream positions in lead order."""
     mixed: np.ndarray
+    """uint64, ``splitmix64(position)``: a match then costs a load and an addition."""
     to_lead: np.ndarray
+    """int32, shape (p - 1, n): permutation arrays, place in another order to place in lead
+    order."""
     from_lead: np.ndarray
+    """int32, shape (p - 1, n): their inverses."""
 
 
 class ProbeScratch(NamedTuple):

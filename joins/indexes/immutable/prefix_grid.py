@@ -57,38 +57,27 @@ _CORNERS = 4  # Cells of the table per rectangle or run; a cell read counts as a
 
 
 class Grid(NamedTuple):
-    """The arrays of a prefix grid; n tuples, p predicates, b blocks of ``1 << block_bits`` places.
-
-    Attributes
-    ----------
-    block_bits
-        Logarithm of the block size.
-    id
-        Ids, counted from the epoch's first position, in the order of each axis, the lead axis
-        first, and then in the order of each further predicate; shape (max(p, 2), n).
-    place
-        Each id's place in the order of each predicate; shape (p, n), or (0, n) where candidates
-        are never tested for another predicate.
-    to_lead, from_lead
-        Place on the other axis to place on the lead axis, and back.
-    below, sum_below
-        Shape (b + 1, b + 1): how many tuples lie below a pair of block boundaries, and the wrapping
-        uint64 sum of ``splitmix64(position)`` over them. The lead axis comes last, so that the
-        ranks of neighbouring groups of blocks lie side by side.
-    run
-        Shape (levels, n + `LANES`): ids by groups of ``1 << _GROUP_BITS * level`` blocks of the
-        lead axis, within a group in the order of the other axis; and what is read behind the last
-        one.
-    """
+    """The arrays of a grid; n tuples, p predicates, b blocks of ``1 << block_bits`` places."""
 
     block_bits: int
+    """Logarithm of the block size."""
     id: np.ndarray
+    """Ids, counted from the epoch's first position, in the order of each axis, the lead axis first,
+    and then in the order of each further predicate; shape (max(p, 2), n)."""
     place: np.ndarray
+    """Each id's place in the order of each predicate; shape (p, n), or (0, n) where candidates are
+    never tested for another predicate."""
     to_lead: np.ndarray
     from_lead: np.ndarray
+    """Place on the other axis to place on the lead axis, and back."""
     below: np.ndarray
     sum_below: np.ndarray
+    """Shape (b + 1, b + 1): how many tuples lie below a pair of block boundaries, and the wrapping
+    uint64 sum of ``splitmix64(position)`` over them. The lead axis comes last, so that the ranks of
+    neighbouring groups of blocks lie side by side."""
     run: np.ndarray
+    """Shape (levels, n + `LANES`): ids by groups of ``1 << _GROUP_BITS * level`` blocks of the lead
+    axis, within a group in the order of the other axis; and what is read behind the last one."""
 
 
 def block_bits(tuples: int) -> int:

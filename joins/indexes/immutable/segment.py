@@ -25,24 +25,17 @@ from joins.work import Work, new_counters
 
 
 class PlaceRanges(NamedTuple):
-    """A batch of probes once the keys have been searched; m probes, p predicates.
-
-    Attributes
-    ----------
-    begin, end
-        int64, shape (p, m): ranges of places in the order of each predicate's keys, *end*
-        exclusive.
-    negated
-        bool, shape (p,): the range is what must not match.
-    start, stop
-        int64, shape (m,): positions start[i] to stop[i] - 1 are in probe i's window.
-    """
+    """A batch of probes once the keys have been searched; m probes, p predicates."""
 
     begin: np.ndarray
     end: np.ndarray
+    """int64, shape (p, m): ranges of places in the order of each predicate's keys, *end*
+    exclusive."""
     negated: np.ndarray
+    """bool, shape (p,): the range is what must not match."""
     start: np.ndarray
     stop: np.ndarray
+    """int64, shape (m,): positions start[i] to stop[i] - 1 are in probe i's window."""
 
     def shortest(self, tuples: int) -> np.ndarray:
         """Return for each probe how long the shortest of its ranges is: it has no more matches."""

@@ -29,24 +29,17 @@ _BILLION = 10**9
 @storable
 @dataclass(frozen=True, kw_only=True)
 class Accelerator:
-    """The parts of the board.
-
-    Attributes
-    ----------
-    mergers, probers, partitioners
-        Units of each kind.
-    clock_hz
-        Cycles a second.
-    memory_bytes_per_s, link_bytes_per_s
-        Bytes a second of all memory channels together, and of the link to the host.
-    """
+    """The parts of the board."""
 
     mergers: int = 8
     probers: int = 8
     partitioners: int = 8
+    """Units of each kind."""
     clock_hz: int = 252_700_000
+    """Cycles a second."""
     memory_bytes_per_s: int = 2 * 1066 * 8 * 10**6
     link_bytes_per_s: int = 7_877 * 10**6
+    """Bytes a second of all memory channels together, and of the link to the host."""
 
     def insertion_time(self, tuples: int, work: Work) -> Work:
         """Return the time to insert so many *tuples*, whose insertion cost a BI-Sort *work*.

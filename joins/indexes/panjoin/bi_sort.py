@@ -72,24 +72,17 @@ class Arrays(NamedTuple):
     Behind the last tuple the keys of both runs are the greatest integer, in the main array at least
     one partition of them, so that scans need not look for the end. Keys are int32 while all of them
     fit (`_fit`), which halves what is read, else int64.
-
-    Attributes
-    ----------
-    main, buffer
-        The main array and the insertion buffer.
-    sampled
-        Shape (1, P), the index array: the key of every *step*-th tuple of the main array.
-    step
-        Tuples in a partition, a multiple of `CHUNK`.
-    partitions
-        Entries of the index array in use.
     """
 
     main: SortedRun
     buffer: SortedRun
+    """The main array and the insertion buffer."""
     sampled: np.ndarray
+    """Shape (1, P), the index array: the key of every *step*-th tuple of the main array."""
     step: int
+    """Tuples in a partition, a multiple of `CHUNK`."""
     partitions: int
+    """Entries of the index array in use."""
 
 
 class ProbeSpans(NamedTuple):
@@ -108,17 +101,12 @@ class Records:
 
     A record is a run of places in a sorted array, so that its size does not depend on how many
     tuples match. A mirror, which has the same arrays, can turn it back into tuples.
-
-    Attributes
-    ----------
-    places
-        int32, shape (4, probes): the `ProbeSpans` of each probe's range.
-    negated
-        The label *not*: the answer is what lies outside the records.
     """
 
     places: np.ndarray
+    """int32, shape (4, probes): the `ProbeSpans` of each probe's range."""
     negated: bool
+    """The label *not*: the answer is what lies outside the records."""
 
     @property
     def nbytes(self) -> int:

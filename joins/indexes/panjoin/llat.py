@@ -22,31 +22,21 @@ from joins.state import storable
 
 @storable
 class Llat(NamedTuple):
-    """The table; rows are entries.
-
-    Attributes
-    ----------
-    keys, places
-        int64 and int32, shape (2P, capacity of an entry).
-    size
-        int32, tuples in each entry: the paper's *Head*.
-    next
-        int32, the entry linked to it, or `NONE`.
-    last
-        int32, of a partition's first entry: its last one.
-    follow
-        int32, of a partition's first entry: the partition after it in the order of values.
-    used
-        int32, shape (1,): entries in use, and so the first free one, the paper's *PtrG*.
-    """
+    """The table; rows are entries."""
 
     keys: np.ndarray
     places: np.ndarray
+    """int64 and int32, shape (2P, capacity of an entry)."""
     size: np.ndarray
+    """int32, tuples in each entry: the paper's *Head*."""
     next: np.ndarray
+    """int32, the entry linked to it, or `NONE`."""
     last: np.ndarray
+    """int32, of a partition's first entry: its last one."""
     follow: np.ndarray
+    """int32, of a partition's first entry: the partition after it in the order of values."""
     used: np.ndarray
+    """int32, shape (1,): entries in use, and so the first free one, the paper's *PtrG*."""
 
 
 def new_llat(capacity: int, partitions: int, sigma: float) -> Llat:

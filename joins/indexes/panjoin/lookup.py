@@ -27,21 +27,14 @@ how blocks are dealt out to threads; and what a block prefetches fits into the f
 
 @storable
 class Stored(NamedTuple):
-    """The tuples of a subwindow beside its structure.
-
-    Attributes
-    ----------
-    first
-        Stream position of the first tuple.
-    size
-        Number of tuples.
-    columns
-        int64, shape (p - 1, capacity): codes of the further predicates' fields, by place.
-    """
+    """The tuples of a subwindow beside its structure."""
 
     first: int
+    """Stream position of the first tuple."""
     size: int
+    """Number of tuples."""
     columns: np.ndarray
+    """int64, shape (p - 1, capacity): codes of the further predicates' fields, by place."""
 
 
 class Lookup(NamedTuple):
@@ -50,25 +43,18 @@ class Lookup(NamedTuple):
     Matches are counted in a first pass, and listed in a second one if at all: each probe's where
     the first pass has counted room for them. So several subwindows and threads list side by side,
     and listing changes nothing about the work that is counted.
-
-    Attributes
-    ----------
-    ranges, stored
-        What is looked up, and in what.
-    buffer
-        Where matches go. A pass that lists leaves the totals as they are.
-    next_id
-        int64, where in ``buffer.match_id`` each probe's next match goes; of no length while
-        counting.
-    counters
-        Work counters of this call alone.
     """
 
     ranges: Ranges
     stored: Stored
+    """What is looked up, and in what."""
     buffer: MatchBuffer
+    """Where matches go. A pass that lists leaves the totals as they are."""
     next_id: np.ndarray
+    """int64, where in ``buffer.match_id`` each probe's next match goes; of no length while
+    counting."""
     counters: np.ndarray
+    """Work counters of this call alone."""
 
 
 class Structure(Protocol):

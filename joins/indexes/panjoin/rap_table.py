@@ -29,19 +29,13 @@ _INT64_ENDS = (-(2.0**63), 2.0**63 - 1024)
 
 @storable
 class Histogram(NamedTuple):
-    """What was sampled of each partition, int64: the paper's histogram.
-
-    Attributes
-    ----------
-    tuples
-        How many it has.
-    least, greatest
-        Codes; of no meaning where there are no tuples.
-    """
+    """What was sampled of each partition, int64: the paper's histogram."""
 
     tuples: np.ndarray
+    """How many it has."""
     least: np.ndarray
     greatest: np.ndarray
+    """Codes; of no meaning where there are no tuples."""
 
 
 def adjust_splitters(histogram: Histogram, dtype: str = "int64") -> np.ndarray:

@@ -52,30 +52,20 @@ _IN_ORDER, _UNSORTED, _GAPS = range(3)
 @storable
 @dataclass(frozen=True, kw_only=True)
 class SubwindowShape:
-    """What the subwindows of one stream have in common.
-
-    Attributes
-    ----------
-    predicates
-        How many columns a tuple has; the first one is indexed.
-    capacity
-        N_Sub, the most tuples.
-    partitions
-        P, at most the capacity.
-    sigma
-        σ, above 1.
-    buffer
-        Room of a BI-Sort's insertion buffer; None takes a share of the capacity.
-    dtype
-        What the indexed field is compared in: a RaP-Table interpolates its values.
-    """
+    """What the subwindows of one stream have in common."""
 
     predicates: int
+    """How many columns a tuple has; the first one is indexed."""
     capacity: int
+    """N_Sub, the most tuples."""
     partitions: int
+    """P, at most the capacity."""
     sigma: float
+    """σ, above 1."""
     buffer: int | None = None
+    """Room of a BI-Sort's insertion buffer; None takes a share of the capacity."""
     dtype: str = "int64"
+    """What the indexed field is compared in: a RaP-Table interpolates its values."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.capacity <= CAPACITY_MOST:

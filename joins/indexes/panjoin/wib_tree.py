@@ -33,42 +33,29 @@ class Inner(NamedTuple):
 
     A node's child i covers the values from its key i on, up to key i + 1; key 0 is not read. No key
     occurs twice. A child on the lowest level is a leaf, which is a partition of the LLAT.
-
-    Attributes
-    ----------
-    keys, child
-        int64 and int32, shape (nodes, fanout).
-    size
-        int32, children of each node.
-    root, height, nodes
-        int64, shape (1,): the root (a leaf at height 0), the levels, the nodes in use.
     """
 
     keys: np.ndarray
     child: np.ndarray
+    """int64 and int32, shape (nodes, fanout)."""
     size: np.ndarray
+    """int32, children of each node."""
     root: np.ndarray
     height: np.ndarray
     nodes: np.ndarray
+    """int64, shape (1,): the root (a leaf at height 0), the levels, the nodes in use."""
 
 
 class Path(NamedTuple):
-    """The way from the root to the leaf last visited, int64, by level.
-
-    Attributes
-    ----------
-    node, slot
-        The node, and which child was taken.
-    stop
-        The least value that is past that child.
-    is_last
-        1 where no value is past it; *stop* then has no meaning.
-    """
+    """The way from the root to the leaf last visited, int64, by level."""
 
     node: np.ndarray
     slot: np.ndarray
+    """The node, and which child was taken."""
     stop: np.ndarray
+    """The least value that is past that child."""
     is_last: np.ndarray
+    """1 where no value is past it; *stop* then has no meaning."""
 
 
 @storable
@@ -82,17 +69,12 @@ class Leaves(NamedTuple):
     has at least C/2 tuples, C an entry's capacity; then ⌈n / C⌉ ≤ 2n / C for each, and the table
     needs 2N / C = 2P / σ < 2P entries at the most. With any smaller remainder, values that arrive
     in descending order beside a frequent one would take an entry each.
-
-    Attributes
-    ----------
-    tuples
-        How many each has.
-    attempt
-        The count at which to try to split it.
     """
 
     tuples: np.ndarray
+    """How many each has."""
     attempt: np.ndarray
+    """The count at which to try to split it."""
 
 
 class SplitScratch(NamedTuple):

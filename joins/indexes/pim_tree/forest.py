@@ -55,72 +55,51 @@ ROOM_NODES = LEVELS_MAX
 
 @storable
 class Sizes(NamedTuple):
-    """What does not change while kernels run.
-
-    Attributes
-    ----------
-    runs, trees
-        Slots of each side.
-    run_width
-        Entries per leaf and children per node of a run.
-    nodes, subindexes
-        How many of each a tree slot has room for.
-    """
+    """What does not change while kernels run."""
 
     runs: int
     trees: int
+    """Slots of each side."""
     run_width: int
+    """Entries per leaf and children per node of a run."""
     nodes: int
     subindexes: int
+    """How many of each a tree slot has room for."""
 
 
 @storable
 class Forest(NamedTuple):
-    """The arrays; runs are immutable trees. Slot k of side s is row ``s * slots + k``.
-
-    Attributes
-    ----------
-    run_keys, run_positions
-        Entries in key order, shape (run slots, capacity).
-    run_inner
-        Inner nodes, shape (run slots, room).
-    run_coarse, run_fences
-        int16 and int64: what is searched first, see `joins.indexes.pim_tree.immutable_tree`; one
-        for each leaf, shape (run slots, leaves).
-    run_length, run_levels, level_starts
-        Of each run its entries and inner levels, and where each level begins in *run_inner*.
-    pool
-        Nodes of the mutable trees, shape (tree slots * nodes per slot, words).
-    subindexes
-        See `LOCK`; row ``slot * capacity + subindex``.
-    tree_depth, tree_subindexes
-        Of each mutable tree the levels of the immutable tree that lead to its subindexes, and how
-        many there are.
-    tree_nodes, tree_entries
-        Of each mutable tree the nodes ever used and the entries, in column 0. They change all the
-        time, and have a cache line of their own: each change takes the line from all threads.
-    sides
-        `SIDE`, one for each side.
-    slots
-        How many slots there are, and how large they are.
-    """
+    """The arrays; runs are immutable trees. Slot k of side s is row ``s * slots + k``."""
 
     run_keys: np.ndarray
     run_positions: np.ndarray
+    """Entries in key order, shape (run slots, capacity)."""
     run_inner: np.ndarray
+    """Inner nodes, shape (run slots, room)."""
     run_coarse: np.ndarray
     run_fences: np.ndarray
+    """int16 and int64: what is searched first, see `joins.indexes.pim_tree.immutable_tree`; one for
+    each leaf, shape (run slots, leaves)."""
     run_length: np.ndarray
     run_levels: np.ndarray
     level_starts: np.ndarray
+    """Of each run its entries and inner levels, and where each level begins in *run_inner*."""
     pool: np.ndarray
+    """Nodes of the mutable trees, shape (tree slots * nodes per slot, words)."""
     subindexes: np.ndarray
+    """See `LOCK`; row ``slot * capacity + subindex``."""
     tree_depth: np.ndarray
     tree_subindexes: np.ndarray
+    """Of each mutable tree the levels of the immutable tree that lead to its subindexes, and how
+    many there are."""
     tree_nodes: np.ndarray
     tree_entries: np.ndarray
+    """Of each mutable tree the nodes ever used and the entries, in column 0. They change all the
+    time, and have a cache line of their own: each change takes the line from all threads."""
     sides: np.ndarray
+    """`SIDE`, one for each side."""
     slots: Sizes
+    """How many slots there are, and how large they are."""
 
 
 def level_nodes(entries: int, width: int) -> list[int]:

@@ -28,23 +28,16 @@ have some of its bits in common, and would crowd into few buckets."""
 
 @storable
 class Table(NamedTuple):
-    """The chains; places are those of `WindowTuples`.
-
-    Attributes
-    ----------
-    equal
-        bool, a predicate each: whether it is an equality, which buckets are chosen by.
-    head, tail
-        int64, a bucket each: the first and last place of its chain. An empty chain has no head;
-        its tail means nothing.
-    following
-        int64, a place each: the next one of its chain.
-    """
+    """The chains; places are those of `WindowTuples`."""
 
     equal: np.ndarray
+    """bool, a predicate each: whether it is an equality, which buckets are chosen by."""
     head: np.ndarray
     tail: np.ndarray
+    """int64, a bucket each: the first and last place of its chain. An empty chain has no head; its
+    tail means nothing."""
     following: np.ndarray
+    """int64, a place each: the next one of its chain."""
 
 
 class HashIndex(WindowIndex):

@@ -46,31 +46,22 @@ from joins.work import BITS, COMPARISONS, NO_WORK, Work
 
 
 class Sorted(NamedTuple):
-    """The arrays of one batch; n stored tuples, m probes.
-
-    Attributes
-    ----------
-    place
-        int64, places of the stored tuples in the order that is read.
-    set_order
-        Per stored tuple in the order that is set the bit it sets: the permutation array.
-    read_begin, read_end
-        Per probe the bits that are read.
-    probe
-        int64, the probes in the order that is set.
-    set_end
-        For each of them how many stored tuples of that order have their bits set: the offset array.
-    checked
-        int64, predicates to check on what is read.
-    """
+    """The arrays of one batch; n stored tuples, m probes."""
 
     place: np.ndarray
+    """int64, places of the stored tuples in the order that is read."""
     set_order: np.ndarray
+    """Per stored tuple in the order that is set the bit it sets: the permutation array."""
     read_begin: np.ndarray
     read_end: np.ndarray
+    """Per probe the bits that are read."""
     probe: np.ndarray
+    """int64, the probes in the order that is set."""
     set_end: np.ndarray
+    """For each of them how many stored tuples of that order have their bits set: the offset
+    array."""
     checked: np.ndarray
+    """int64, predicates to check on what is read."""
 
 
 class IeJoin(WindowIndex):

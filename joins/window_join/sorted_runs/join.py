@@ -53,32 +53,23 @@ RATIO = 5
 
 
 class BatchScratch(NamedTuple):
-    """Working memory for a batch; a side's tuples are numbered as they arrive.
-
-    Attributes
-    ----------
-    keys, order
-        Shape (2, as long as a batch): the key of each tuple, and the tuples in the order in which
-        they probe.
-    requests
-        Shape (2, as long as a batch): what each tuple asks for, see `REQUEST`.
-    ordered, words, spare, digits
-        As long as a batch, but `DIGIT_VALUES` digits: for sorting.
-    upper
-        As long as all runs of a side together.
-    block
-        The probes at work.
-    """
+    """Working memory for a batch; a side's tuples are numbered as they arrive."""
 
     keys: np.ndarray
     order: np.ndarray
+    """Shape (2, as long as a batch): the key of each tuple, and the tuples in the order in which
+    they probe."""
     requests: np.ndarray
+    """Shape (2, as long as a batch): what each tuple asks for, see `REQUEST`."""
     ordered: np.ndarray
     words: np.ndarray
     spare: np.ndarray
     digits: np.ndarray
+    """As long as a batch, but `DIGIT_VALUES` digits: for sorting."""
     upper: UpperRun
+    """As long as all runs of a side together."""
     block: Block
+    """The probes at work."""
 
 
 class SortedRunsJoin(WindowJoin):

@@ -48,28 +48,20 @@ requests, so that the four are in one cache line."""
 
 
 class Block(NamedTuple):
-    """A block of probes in the order of *low*.
-
-    Attributes
-    ----------
-    low, number
-        int64, the least key that each looks for, and which request it is.
-    begins
-        int64, shape (`RUNS_MAX`, `BLOCK`): the chunk of each run in which its range begins, as the
-        first entry of that chunk.
-    seen
-        int64, from 1 on: the entries in range of one probe after the other, each its place or
-        `UNSEEN`; and 0 ahead of them.
-    ends
-        int64, shape (`BLOCK` + 1): where those of each probe end in *seen*, and ahead of them where
-        the first begin.
-    """
+    """A block of probes in the order of *low*."""
 
     low: np.ndarray
     number: np.ndarray
+    """int64, the least key that each looks for, and which request it is."""
     begins: np.ndarray
+    """int64, shape (`RUNS_MAX`, `BLOCK`): the chunk of each run in which its range begins, as the
+    first entry of that chunk."""
     seen: np.ndarray
+    """int64, from 1 on: the entries in range of one probe after the other, each its place or
+    `UNSEEN`; and 0 ahead of them."""
     ends: np.ndarray
+    """int64, shape (`BLOCK` + 1): where those of each probe end in *seen*, and ahead of them where
+    the first begin."""
 
 
 def make_block() -> Block:

@@ -44,52 +44,35 @@ PLACE = (1 << HALF) - 1
 
 @storable
 class Stacks(NamedTuple):
-    """The runs of all sides, a row per side.
-
-    Attributes
-    ----------
-    words
-        int64, entries in key order within a run.
-    places
-        int32, the places of entries whose words are keys; else no columns.
-    samples
-        int32, the first key of every chunk; int64 when words are keys.
-    begin, entries, oldest
-        int64, shape (sides, `RUNS_MAX`), the oldest run first: where it begins, how many entries it
-        has, and its least position.
-    runs
-        int64, runs of each side.
-    base
-        int64, the position that a side's places are counted from.
-    horizon
-        int64, the position below which all of a side have expired.
-    """
+    """The runs of all sides, a row per side."""
 
     words: np.ndarray
+    """int64, entries in key order within a run."""
     places: np.ndarray
+    """int32, the places of entries whose words are keys; else no columns."""
     samples: np.ndarray
+    """int32, the first key of every chunk; int64 when words are keys."""
     begin: np.ndarray
     entries: np.ndarray
     oldest: np.ndarray
+    """int64, shape (sides, `RUNS_MAX`), the oldest run first: where it begins, how many entries it
+    has, and its least position."""
     runs: np.ndarray
+    """int64, runs of each side."""
     base: np.ndarray
+    """int64, the position that a side's places are counted from."""
     horizon: np.ndarray
+    """int64, the position below which all of a side have expired."""
 
 
 class UpperRun(NamedTuple):
-    """The upper one of two runs while they are merged.
-
-    Attributes
-    ----------
-    words, places
-        A row each, as in `Stacks`.
-    carried
-        int64, shape (1, `LANES`): working memory for `merge_words`.
-    """
+    """The upper one of two runs while they are merged."""
 
     words: np.ndarray
     places: np.ndarray
+    """A row each, as in `Stacks`."""
     carried: np.ndarray
+    """int64, shape (1, `LANES`): working memory for `merge_words`."""
 
 
 def make_stacks(sides: int, room: int, *, narrow: bool) -> Stacks:
