@@ -113,11 +113,7 @@ class Matches:
             listed = np.empty(len(row), np.int64)
             _list_pairs(row, match_id, repeats, np.cumsum(count) - count, listed)
         return cls(
-            stream=stream,
-            probe_id=probe_id,
-            count=count,
-            fingerprint=fingerprint,
-            match_id=listed,
+            stream=stream, probe_id=probe_id, count=count, fingerprint=fingerprint, match_id=listed
         )
 
     def __len__(self) -> int:
@@ -309,12 +305,7 @@ class MatchList:
     """
 
     def __init__(
-        self,
-        rows: int,
-        *,
-        enumerate: bool,
-        room: int | None = None,
-        share: MatchList | None = None,
+        self, rows: int, *, enumerate: bool, room: int | None = None, share: MatchList | None = None
     ) -> None:
         self._enumerate = enumerate
         self._full: list[np.ndarray] = []

@@ -99,12 +99,7 @@ def sort_rows(
 
 @kernel
 def _pass(
-    words: np.ndarray,
-    moved: np.ndarray,
-    n: int,
-    shift: int,
-    bits: int,
-    digits: np.ndarray,
+    words: np.ndarray, moved: np.ndarray, n: int, shift: int, bits: int, digits: np.ndarray
 ) -> None:
     """Move the words into the order of the digit of *bits* bits from bit *shift* on."""
     mask, by = np.uint64((1 << bits) - 1), np.uint64(shift)

@@ -536,13 +536,7 @@ class BwTree(Stateful):
 
     state = ("pages", "_built", "_changes_left")
 
-    def __init__(
-        self,
-        *,
-        width: int = WIDTH,
-        chain: int = CHAIN,
-        threads: int = 1,
-    ) -> None:
+    def __init__(self, *, width: int = WIDTH, chain: int = CHAIN, threads: int = 1) -> None:
         check_least(3, chain=chain)
         check_least(1, threads=threads)
         if width < max(4, chain):

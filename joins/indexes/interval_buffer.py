@@ -367,12 +367,7 @@ def _reach_stored(
 
 @kernel
 def _reach_keys(
-    keys: Keys,
-    pool: Pool,
-    groups: KeyGroups,
-    reach: Reach,
-    spans: _Spans,
-    counters: np.ndarray,
+    keys: Keys, pool: Pool, groups: KeyGroups, reach: Reach, spans: _Spans, counters: np.ndarray
 ) -> int:
     """Fill in the *spans* of stored tuples that any probe of each group may reach; count them."""
     total = 0
@@ -468,11 +463,7 @@ def _count_matches(
 
 @kernel
 def _list_matches(
-    ranges: _Partners,
-    codes: np.ndarray,
-    conditions: Ranges,
-    order: np.ndarray,
-    listed: np.ndarray,
+    ranges: _Partners, codes: np.ndarray, conditions: Ranges, order: np.ndarray, listed: np.ndarray
 ) -> None:
     """Fill *listed*, which has room for all, with the ids of the matches, range by range."""
     at = 0

@@ -106,12 +106,7 @@ def store_groups(
 
 @kernel
 def _reserve(
-    keys: Keys,
-    pool: Pool,
-    groups: KeyGroups,
-    slots: np.ndarray,
-    horizon: int,
-    counters: np.ndarray,
+    keys: Keys, pool: Pool, groups: KeyGroups, slots: np.ndarray, horizon: int, counters: np.ndarray
 ) -> int:
     """Make room for all of *groups*; return how many tuples were dropped, or `FULL`.
 

@@ -27,12 +27,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numba import njit, types
 from numba.core import ir
-from numba.core.caching import (
-    Cache,
-    CompileResultCacheImpl,
-    IndexDataCacheFile,
-    _CacheLocator,
-)
+from numba.core.caching import Cache, CompileResultCacheImpl, IndexDataCacheFile, _CacheLocator
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.runtime import rtsys

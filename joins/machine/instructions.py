@@ -66,9 +66,7 @@ def _prefetch(emit: CodeEmitter, entry: Any, *, to_write: bool) -> None:
     builder, flag = emit.builder, ir.IntType(32)
     pointer = builder.bitcast(entry, ir.IntType(8).as_pointer())
     prefetch = builder.module.declare_intrinsic(
-        "llvm.prefetch.p0",
-        (),
-        ir.FunctionType(ir.VoidType(), [pointer.type, flag, flag, flag]),
+        "llvm.prefetch.p0", (), ir.FunctionType(ir.VoidType(), [pointer.type, flag, flag, flag])
     )
     keep_in_all_levels, data = flag(3), flag(1)
     builder.call(prefetch, [pointer, flag(int(to_write)), keep_in_all_levels, data])

@@ -96,11 +96,7 @@ class JoinAttributes:
 
     @classmethod
     def between(
-        cls,
-        query: JoinQuery,
-        joined: Sequence[Operand],
-        stored: Operand,
-        schemas: Sequence[Schema],
+        cls, query: JoinQuery, joined: Sequence[Operand], stored: Operand, schemas: Sequence[Schema]
     ) -> JoinAttributes:
         """Return the attributes that compare the operands *joined* so far with *stored*.
 

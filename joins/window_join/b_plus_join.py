@@ -39,13 +39,7 @@ from joins.window_join.rows import (
     key_at,
     probed_side,
 )
-from joins.window_join.window_join import (
-    LOOKUP_ROWS,
-    RowsJoin,
-    insert_row,
-    prepare_row,
-    probe_row,
-)
+from joins.window_join.window_join import LOOKUP_ROWS, RowsJoin, insert_row, prepare_row, probe_row
 from joins.work import NO_WORK, Work, new_counters
 
 LEAF_ENTRIES, FANOUT = 32, 32

@@ -60,13 +60,7 @@ from joins.machine.instructions import prefetch_entry, prefetch_to_write
 from joins.machine.memory import aligned
 from joins.matches import MatchBuffer
 from joins.window_join.rows import KernelRows, probed_side
-from joins.window_join.window_join import (
-    LOOKUP_ROWS,
-    RowsJoin,
-    insert_row,
-    prepare_row,
-    probe_row,
-)
+from joins.window_join.window_join import LOOKUP_ROWS, RowsJoin, insert_row, prepare_row, probe_row
 from joins.work import COMPARISONS, Work
 
 READ, WRITTEN, WRITTEN_LEAF, PLACES = 0, 1, 2, 4
@@ -197,12 +191,7 @@ def found_leaf(places: np.ndarray, column: int) -> FoundLeaf:
 
 @kernel
 def look_up_block(
-    forest: Forest,
-    rows: KernelRows,
-    begin: int,
-    end: int,
-    places: np.ndarray,
-    counters: np.ndarray,
+    forest: Forest, rows: KernelRows, begin: int, end: int, places: np.ndarray, counters: np.ndarray
 ) -> None:
     """Fill in *places*, a row for each of the tuples *begin* to *end* - 1, and ask for the rest.
 

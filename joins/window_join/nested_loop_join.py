@@ -10,14 +10,7 @@ from joins.machine.compiling import kernel
 from joins.machine.dispatch import DONE, NO_ROOM, implements
 from joins.machine.instructions import trailing_zeros
 from joins.matches import MatchBuffer, add_match
-from joins.window_join.rows import (
-    KernelRows,
-    Rings,
-    WindowKeys,
-    append_key,
-    is_full,
-    probed_side,
-)
+from joins.window_join.rows import KernelRows, Rings, WindowKeys, append_key, is_full, probed_side
 from joins.window_join.window_join import RowsJoin, insert_row, prepare_row, probe_row
 from joins.work import COMPARISONS, INSERTS, NO_WORK, Work
 

@@ -38,15 +38,7 @@ from joins.machine.instructions import compare_and_swap, fetch_add, load, store
 from joins.machine.memory import LINE, aligned, record
 from joins.matches import MatchBuffer
 from joins.window_join.rows import KernelRows, Rings, WindowKeys, key_at, probed_side
-from joins.window_join.schedulers import (
-    IDLE,
-    TAKE,
-    finish_task,
-    is_over,
-    leave,
-    spend,
-    wait_for,
-)
+from joins.window_join.schedulers import IDLE, TAKE, finish_task, is_over, leave, spend, wait_for
 from joins.window_join.shared_batch import (
     EDGE,
     EXPIRED,

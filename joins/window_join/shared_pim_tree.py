@@ -12,13 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from joins.indexes.index import Sought
-from joins.indexes.pim_tree.forest import (
-    Forest,
-    active_tree,
-    run_slot,
-    subindex_row,
-    tree_slot,
-)
+from joins.indexes.pim_tree.forest import Forest, active_tree, run_slot, subindex_row, tree_slot
 from joins.indexes.pim_tree.forest_index import build_next, probe_run, probe_tree
 from joins.indexes.pim_tree.mutable_tree import NOT_FOUND, FoundLeaf, insert_locked, route
 from joins.indexes.pim_tree.pim_tree import PimTree

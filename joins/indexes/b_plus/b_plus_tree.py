@@ -206,12 +206,7 @@ def _mark_all(nodes: Nodes, base: int, rows: np.ndarray, counters: np.ndarray) -
 
 @kernel
 def _mark_ranges(
-    nodes: Nodes,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    base: int,
-    rows: np.ndarray,
-    counters: np.ndarray,
+    nodes: Nodes, lo: np.ndarray, hi: np.ndarray, base: int, rows: np.ndarray, counters: np.ndarray
 ) -> None:
     """Flip in row i the bit of every entry with ``lo[i] <= key <= hi[i]``.
 
@@ -257,11 +252,7 @@ def _flip(
 
 @kernel
 def _probe(
-    nodes: Nodes,
-    ranges: Ranges,
-    begin: int,
-    buffer: MatchBuffer,
-    counters: np.ndarray,
+    nodes: Nodes, ranges: Ranges, begin: int, buffer: MatchBuffer, counters: np.ndarray
 ) -> int:
     """Add the matches of the probes from *begin* on until the buffer is full; return the next."""
     for row in range(begin, len(ranges.start)):

@@ -68,10 +68,7 @@ def build_css_tree(keys: np.ndarray) -> CssNodes:
     if levels:
         np.concatenate(levels[::-1], out=inner)
     return CssNodes(
-        keys,
-        inner,
-        np.cumsum([0, *rows], dtype=np.int64)[:-1],
-        np.array(width[::-1], np.int64),
+        keys, inner, np.cumsum([0, *rows], dtype=np.int64)[:-1], np.array(width[::-1], np.int64)
     )
 
 

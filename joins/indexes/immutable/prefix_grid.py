@@ -37,12 +37,7 @@ import numpy as np
 
 from joins.hashing import splitmix64
 from joins.indexes.immutable.css_tree import TreeSearchedSegment
-from joins.indexes.immutable.segment import (
-    PlaceRanges,
-    Stretch,
-    satisfying,
-    stretch_of,
-)
+from joins.indexes.immutable.segment import PlaceRanges, Stretch, satisfying, stretch_of
 from joins.indexes.index import window_in
 from joins.indexes.range_search import Within, filter_candidates
 from joins.machine.compiling import inlined, kernel

@@ -27,14 +27,7 @@ from joins.codes import GREATEST
 from joins.hashing import splitmix64
 from joins.indexes.index import Ranges
 from joins.indexes.panjoin.lookup import BLOCK, Lookup, match_places, sees_nothing
-from joins.indexes.sorted_array import (
-    AT_ONCE,
-    SortedRun,
-    merge,
-    nearest_key,
-    rebound,
-    rebound_all,
-)
+from joins.indexes.sorted_array import AT_ONCE, SortedRun, merge, nearest_key, rebound, rebound_all
 from joins.machine.compiling import inlined, kernel, part_of
 from joins.machine.instructions import prefetch_entry
 from joins.machine.lanes import LANES, lanes_less
@@ -339,12 +332,7 @@ def _prefetch_partition(
 
 @kernel
 def _find_begins(
-    arrays: Arrays,
-    ranges: Ranges,
-    begin: int,
-    end: int,
-    spans: ProbeSpans,
-    counters: np.ndarray,
+    arrays: Arrays, ranges: Ranges, begin: int, end: int, spans: ProbeSpans, counters: np.ndarray
 ) -> None:
     """Fill in where the ranges of probes *begin* to *end* (one block) begin.
 
@@ -366,12 +354,7 @@ def _find_begins(
 
 @kernel
 def _find_ends(
-    arrays: Arrays,
-    ranges: Ranges,
-    begin: int,
-    end: int,
-    spans: ProbeSpans,
-    counters: np.ndarray,
+    arrays: Arrays, ranges: Ranges, begin: int, end: int, spans: ProbeSpans, counters: np.ndarray
 ) -> None:
     """Fill in where the ranges end whose beginnings `_find_begins` has filled in."""
     main, buffer = arrays.main, arrays.buffer
@@ -406,12 +389,7 @@ def _spans_from(spans: ProbeSpans, column: int) -> ProbeSpans:
 
 @kernel
 def _search(
-    arrays: Arrays,
-    ranges: Ranges,
-    begin: int,
-    end: int,
-    spans: ProbeSpans,
-    counters: np.ndarray,
+    arrays: Arrays, ranges: Ranges, begin: int, end: int, spans: ProbeSpans, counters: np.ndarray
 ) -> None:
     """Fill in the spans of probes *begin* to *end*; *begin* is a multiple of `BLOCK`."""
     for block in range(begin, end, BLOCK):
@@ -441,12 +419,7 @@ def _first_above(run: SortedRun, place: int, high: int) -> int:
 
 @kernel
 def _find_in_main(
-    arrays: Arrays,
-    ranges: Ranges,
-    begin: int,
-    end: int,
-    spans: ProbeSpans,
-    counters: np.ndarray,
+    arrays: Arrays, ranges: Ranges, begin: int, end: int, spans: ProbeSpans, counters: np.ndarray
 ) -> None:
     """Fill in the spans of a block of probes in the main array.
 
@@ -478,12 +451,7 @@ def _find_in_main(
 
 @kernel
 def _find_in_buffer(
-    arrays: Arrays,
-    ranges: Ranges,
-    begin: int,
-    end: int,
-    spans: ProbeSpans,
-    counters: np.ndarray,
+    arrays: Arrays, ranges: Ranges, begin: int, end: int, spans: ProbeSpans, counters: np.ndarray
 ) -> None:
     """Fill in the spans of a block of probes in the insertion buffer."""
     buffer, begins = arrays.buffer, spans.buffer_begin
@@ -495,12 +463,7 @@ def _find_in_buffer(
 
 @kernel
 def _count_span(
-    places: np.ndarray,
-    begins: np.ndarray,
-    ends: np.ndarray,
-    lookup: Lookup,
-    begin: int,
-    end: int,
+    places: np.ndarray, begins: np.ndarray, ends: np.ndarray, lookup: Lookup, begin: int, end: int
 ) -> None:
     """Count the matches in the ranges of a block of ranges.
 

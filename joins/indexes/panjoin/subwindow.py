@@ -19,13 +19,7 @@ from joins.codes import GREATEST, LEAST
 from joins.event_time import Candidates
 from joins.indexes.index import Ranges, check_columns, make_ranges
 from joins.indexes.panjoin.bi_sort import BiSort, Records
-from joins.indexes.panjoin.lookup import (
-    BLOCK,
-    Lookup,
-    Stored,
-    Structure,
-    StructureName,
-)
+from joins.indexes.panjoin.lookup import BLOCK, Lookup, Stored, Structure, StructureName
 from joins.indexes.panjoin.rap_table import RapTable
 from joins.indexes.panjoin.wib_tree import WibTree
 from joins.indexes.windows.nested_loop import NestedLoop
@@ -207,11 +201,7 @@ def _place_batch(
 
 
 def probe_subwindows(
-    subwindows: Sequence[Subwindow],
-    ranges: Ranges,
-    *,
-    enumerate: bool = False,
-    threads: int = 1,
+    subwindows: Sequence[Subwindow], ranges: Ranges, *, enumerate: bool = False, threads: int = 1
 ) -> ProbeResult:
     """Return for every probe the matches in any of *subwindows*.
 
@@ -312,11 +302,7 @@ class OutOfOrderSubwindow(Subwindow):
     state = ("_buffer", "_times", "_buffer_times")
 
     def __init__(
-        self,
-        shape: SubwindowShape,
-        kind: StructureName,
-        *,
-        splitters: np.ndarray | None = None,
+        self, shape: SubwindowShape, kind: StructureName, *, splitters: np.ndarray | None = None
     ) -> None:
         super().__init__(shape, kind, first=0, splitters=splitters)
         self._buffer = NestedLoop(shape.predicates)

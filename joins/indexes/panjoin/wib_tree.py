@@ -175,13 +175,7 @@ def _insert(
 
 @kernel
 def _answer(
-    llat: Llat,
-    inner: Inner,
-    low_path: Path,
-    high_path: Path,
-    lookup: Lookup,
-    begin: int,
-    end: int,
+    llat: Llat, inner: Inner, low_path: Path, high_path: Path, lookup: Lookup, begin: int, end: int
 ) -> None:
     lows, highs, counters = lookup.ranges.low[0], lookup.ranges.high[0], lookup.counters
     first = last = 0

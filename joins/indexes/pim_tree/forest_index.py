@@ -88,13 +88,7 @@ class ForestIndex(Stateful, ABC):
     state: ClassVar[tuple[str, ...]] = ("forest",)
 
     def __init__(
-        self,
-        *,
-        sides: int,
-        runs: int,
-        trees: int,
-        run_width: int,
-        tree_width: int,
+        self, *, sides: int, runs: int, trees: int, run_width: int, tree_width: int
     ) -> None:
         for name, width in (("run_width", run_width), ("tree_width", tree_width)):
             if width < _WIDTH_MIN or width % 2:
@@ -209,12 +203,7 @@ def _aligned_copy(values: np.ndarray) -> np.ndarray:
 
 @inlined
 def probe_run(
-    forest: Forest,
-    slot: int,
-    begin: int,
-    sought: Sought,
-    output: MatchBuffer,
-    counters: np.ndarray,
+    forest: Forest, slot: int, begin: int, sought: Sought, output: MatchBuffer, counters: np.ndarray
 ) -> None:
     """Report what a run holds from place *begin* on, that of the least key sought."""
     place = begin
@@ -370,12 +359,7 @@ def insert_entries(
 
 @kernel
 def _probe_entries(
-    forest: Forest,
-    side: int,
-    ranges: Ranges,
-    begin: int,
-    output: MatchBuffer,
-    counters: np.ndarray,
+    forest: Forest, side: int, ranges: Ranges, begin: int, output: MatchBuffer, counters: np.ndarray
 ) -> int:
     """Probe all live trees of a side, row by row from *begin* on; return the row it came to."""
     low, high = ranges.low[0], ranges.high[0]

@@ -34,14 +34,7 @@ from joins.indexes.index import Ranges, in_range
 from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
-from joins.matches import (
-    MatchBuffer,
-    ProbeResult,
-    add_match,
-    find_matches,
-    has_room,
-    order_by_row,
-)
+from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room, order_by_row
 from joins.work import BITS, COMPARISONS, NO_WORK, Work
 
 

@@ -63,13 +63,7 @@ class WindowTree(WindowIndex):
                 bits, work = self._mark(located, row, end)
                 marking.append(work)
                 row = _read(
-                    bits,
-                    self._tuples.positions,
-                    self._tuples.begin,
-                    located,
-                    row,
-                    buffer,
-                    counters,
+                    bits, self._tuples.positions, self._tuples.begin, located, row, buffer, counters
                 )
             return row
 
