@@ -69,15 +69,8 @@ def expected(
         Returns how many of them may compare tuples, again and again; by default as many as there
         are cores.
     """
-    if query.interval:
-        return _expected_of_interval(
-            query, schemas, arrivals, late, threads, enumerate_ids=enumerate_ids
-        )
-    if len(query.streams) > 2:
-        return _expected_of_multiway(query, schemas, arrivals, enumerate_ids=enumerate_ids)
-    return _expected_of_windows(
-        query, schemas, arrivals, late, threads, enumerate_ids=enumerate_ids
-    )
+    evaluate = _expected_of_interval if query.interval else _expected_of_windows
+    return evaluate(query, schemas, arrivals, late, threads, enumerate_ids=enumerate_ids)
 
 
 def _expected_of_windows(
@@ -89,6 +82,8 @@ def _expected_of_windows(
     *,
     enumerate_ids: bool,
 ) -> Iterator[Matches]:
+    """Yield the matches of every tuple, of each stream its tuples in their order."""
+    streams = range(len(query.streams))
     visible = Visible(query, schemas)
     for chunk in arrivals:
         for stream, (tuples, seq) in enumerate(zip(chunk.parts, chunk.seq, strict=True)):
@@ -97,39 +92,22 @@ def _expected_of_windows(
                 tuples, seq = tuples.take(in_time), seq[in_time]
             visible.add(stream, tuples, seq)
         for probing, probes in enumerate(chunk.parts):
-            stored = query.stored_stream(probing)
-            first, last = visible.rows(stored, probes, chunk.seq[probing])
-            if late:
-                last = np.where(np.isin(probes.id, late[probing]), first, last)
-            yield from match_ranges(
-                query, probing, probes, visible.batches[stored], first, last,
-                enumerate_ids=enumerate_ids, threads=threads(),
-            )  # fmt: skip
-        visible.drop_unseen(chunk)
-
-
-def _expected_of_multiway(
-    query: JoinQuery,
-    schemas: Sequence[Schema],
-    arrivals: Iterable[Arrivals],
-    *,
-    enumerate_ids: bool,
-) -> Iterator[Matches]:
-    """Yield the results of every tuple, of each stream its tuples in their order."""
-    streams = range(len(query.streams))
-    visible = Visible(query, schemas)
-    for chunk in arrivals:
-        for stream in streams:
-            visible.add(stream, chunk.parts[stream], chunk.seq[stream])
-        for newest in streams:
-            probes = chunk.parts[newest]
-            seen = {
-                other: visible.rows(other, probes, chunk.seq[newest])
-                for other in streams
-                if other != newest
-            }
-            stored = visible.batches
-            yield _join_newest(query, newest, probes, stored, seen, enumerate_ids=enumerate_ids)
+            seen = {}
+            for stored in [other for other in streams if other != probing] or [probing]:
+                first, last = visible.rows(stored, probes, chunk.seq[probing])
+                if late:
+                    last = np.where(np.isin(probes.id, late[probing]), first, last)
+                seen[stored] = first, last
+            if len(seen) == 1:
+                yield from match_ranges(
+                    query, probing, probes, visible.batches[stored], first, last,
+                    enumerate_ids=enumerate_ids, threads=threads(),
+                )  # fmt: skip
+            else:
+                batches = visible.batches
+                yield _join_newest(
+                    query, probing, probes, batches, seen, enumerate_ids=enumerate_ids
+                )
         visible.drop_unseen(chunk)
 
 
@@ -323,12 +301,8 @@ def _keys(query: JoinQuery, stream: int, batch: Batch) -> np.ndarray:
 
 def _moved(ts: np.ndarray, by: int) -> tuple[np.ndarray, np.ndarray]:
     """Return *ts* + *by* clipped to int64, and a mask of the clipped values."""
-    least, most = _INT64.min - min(by, 0), _INT64.max - max(by, 0)
-    fits = (ts >= least) & (ts <= most)
-    moved = np.full(len(ts), _INT64.max if by > 0 else _INT64.min)
-    if fits.any():
-        moved[fits] = ts[fits] + by
-    return moved, ~fits
+    fitting = np.clip(ts, _INT64.min - min(by, 0), _INT64.max - max(by, 0))
+    return fitting + by, fitting != ts
 
 
 @kernel
