@@ -22,37 +22,38 @@ from joins.semijoins.operand import Operand
 class OneWayJoin(StrEnum):
     """How, and where, the tuples of a source are joined with the window of a destination."""
 
-    SP_S = "SP-S"
+    at_source: bool
+    """Whether the output is made at the source site; else at the destination."""
+    delayed: bool
+    """Whether probes wait δ for what the destination ships unasked (Constraint 1)."""
+    crossings: int
+    """Messages between the sites, one after the other, from a tuple's coming to its results."""
+
+    def __new__(
+        cls, name: str, at_source: bool = False, delayed: bool = False, crossings: int = 0
+    ) -> OneWayJoin:
+        """Make a join that is spelt as its *name*."""
+        join = str.__new__(cls, name)
+        join._value_ = name
+        join.at_source, join.delayed, join.crossings = at_source, delayed, crossings
+        return join
+
+    SP_S = "SP-S", True, True, 0
     """Simple join at the source: all tuples of S_2 are shipped there (Algorithm 1)."""
-    SP_D = "SP-D"
+    SP_D = "SP-D", False, False, 1
     """Simple join at the destination: all tuples of S_1 are shipped there (Algorithm 2)."""
-    SM_S1 = "SM-S1"
+    SM_S1 = "SM-S1", True, False, 2
     """One-step semijoin at the source (Algorithm 3)."""
-    SM_S2 = "SM-S2"
+    SM_S2 = "SM-S2", True, True, 2
     """Two-step semijoin at the source (Algorithm 4)."""
-    SM_D1 = "SM-D1"
+    SM_D1 = "SM-D1", False, True, 1
     """One-step semijoin at the destination (Algorithm 5)."""
-    SM_D2 = "SM-D2"
+    SM_D2 = "SM-D2", False, False, 3
     """Two-step semijoin at the destination (Algorithm 6)."""
-    BLOOM_S = "BLOOM-S"
+    BLOOM_S = "BLOOM-S", True, False, 2
     """Semijoin at the source by a Bloom filter of the new tuples; not in the paper."""
-    BLOOM_D = "BLOOM-D"
+    BLOOM_D = "BLOOM-D", False, True, 1
     """Semijoin at the destination by a Bloom filter of the window; not in the paper."""
-
-    @property
-    def at_source(self) -> bool:
-        """Whether the output is made at the source site; else at the destination."""
-        return self in (OneWayJoin.SP_S, OneWayJoin.SM_S1, OneWayJoin.SM_S2, OneWayJoin.BLOOM_S)
-
-    @property
-    def delayed(self) -> bool:
-        """Whether probes wait δ for what the destination ships unasked (Constraint 1)."""
-        return self in (OneWayJoin.SP_S, OneWayJoin.SM_S2, OneWayJoin.SM_D1, OneWayJoin.BLOOM_D)
-
-    @property
-    def crossings(self) -> int:
-        """Messages between the sites, one after the other, from a tuple's coming to its results."""
-        return _CROSSINGS[self]
 
     @property
     def simple(self) -> bool:
@@ -64,17 +65,6 @@ class OneWayJoin(StrEnum):
         """Whether it ships Bloom filters."""
         return self in (OneWayJoin.BLOOM_S, OneWayJoin.BLOOM_D)
 
-
-_CROSSINGS = {
-    OneWayJoin.SP_S: 0,
-    OneWayJoin.SP_D: 1,
-    OneWayJoin.SM_S1: 2,
-    OneWayJoin.SM_S2: 2,
-    OneWayJoin.SM_D1: 1,
-    OneWayJoin.SM_D2: 3,
-    OneWayJoin.BLOOM_S: 2,
-    OneWayJoin.BLOOM_D: 1,
-}
 
 PAPER_ALGORITHMS = tuple(join for join in OneWayJoin if not join.filters)
 """The six of the paper."""
