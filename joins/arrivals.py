@@ -26,10 +26,7 @@ class Arrivals:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: the tuples, and the arrival number of each."""
-        nbytes = 0
-        for part, seq in zip(self.parts, self.seq, strict=True):
-            nbytes += part.nbytes + seq.nbytes
-        return nbytes
+        return sum(part.nbytes for part in self.parts) + sum(seq.nbytes for seq in self.seq)
 
     def __len__(self) -> int:
         return sum(map(len, self.seq))

@@ -52,24 +52,14 @@ def probed_side(sides: int, side: int) -> int:
     return side if sides == 1 else 1 - side
 
 
-def make_rows(
-    *,
-    side: np.ndarray,
-    position: np.ndarray,
-    key: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    start: np.ndarray,
-    stop: np.ndarray,
-) -> KernelRows:
-    """Return arrivals as rows.
+def make_rows(**columns: np.ndarray) -> KernelRows:
+    """Return arrivals as rows, given all columns of `KernelRows`.
 
     Raise :exc:`TypeError` when a column is not int64, :exc:`ValueError` when positions or bounds do
     not ascend within a side.
     """
-    n, columns = len(key), (side, position, key, low, high, start, stop)
-    named = zip(KernelRows._fields, columns, strict=True)
-    rows = KernelRows(*(as_column(values, np.int64, name, n) for name, values in named))
+    n = len(columns["key"])
+    rows = KernelRows(**{name: as_column(columns[name], np.int64, name, n) for name in columns})
     for stream in (0, 1):
         mine = np.flatnonzero(rows.side == stream)
         if (np.diff(rows.position[mine]) != 1).any():
