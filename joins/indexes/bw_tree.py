@@ -110,28 +110,6 @@ class Pages(NamedTuple):
     """Entries beyond which a node is split, and deltas at which a chain is consolidated."""
 
 
-def _make_pages(
-    *, pages: int, nodes: int, deltas: int, threads: int, width: int, chain: int
-) -> Pages:
-    """Allocate an empty set of pages."""
-    room = width + chain  # All that a node may have before it is split.
-    spare = aligned((threads,), SPARE)
-    for name in SPARE.names or ():
-        spare[name] = NONE
-    return Pages(
-        mapping=np.zeros((pages, 1), np.int64),
-        nodes=np.zeros((nodes, ENTRIES + 3 * room), np.int64),
-        deltas=np.zeros(deltas, DELTA),
-        used=aligned((3, LINE)),
-        own=aligned((threads,), OWN),
-        changes=aligned((threads, _PENDING_MAX), CHANGE),
-        spare=spare,
-        path=aligned((threads, -(-chain // LINE) * LINE)),
-        width=width,
-        chain=chain,
-    )
-
-
 @inlined
 def _base_of(pages: Pages, address: int) -> int:
     """Return the base node of a chain."""
@@ -542,7 +520,7 @@ class BwTree(Stateful):
         if width < max(4, chain):
             # Half of a full node and a full chain must not be too much for one node again.
             raise ValueError(f"width is {width}, must be at least 4 and at least chain, {chain}")
-        self._options = {"width": width, "chain": chain, "threads": threads}
+        self._made_of = width, chain, threads
         self._built = 0
         self.pages: Pages
         nothing = np.empty(0, np.int64)
@@ -552,17 +530,28 @@ class BwTree(Stateful):
         self, keys: np.ndarray, positions: np.ndarray, changes: int, counters: np.ndarray
     ) -> None:
         """Build the tree from sorted entries, with room for so many changes of leaves."""
-        width, chain, threads = (self._options[name] for name in ("width", "chain", "threads"))
+        width, chain, threads = self._made_of
         # Each chain that is consolidated has had *chain* deltas, and becomes two nodes at the most.
         # So there is a separator to post for each of *chain* deltas, the separators' included.
         deltas = changes + changes // (chain - 1) + 1
         halves = deltas // chain + 1
         built = 2 * (-(-len(keys) // (width // 2))) + _LEVELS_MAX
-        self.pages = _make_pages(
-            pages=built + halves + 2 * threads,
-            nodes=built + 2 * halves + 3 * threads,
-            deltas=deltas + threads,
-            **self._options,
+        nodes = built + 2 * halves + 3 * threads
+        room = width + chain  # All that a node may have before it is split.
+        spare = aligned((threads,), SPARE)
+        for name in SPARE.names or ():
+            spare[name] = NONE
+        self.pages = Pages(
+            mapping=np.zeros((built + halves + 2 * threads, 1), np.int64),
+            nodes=np.zeros((nodes, ENTRIES + 3 * room), np.int64),
+            deltas=np.zeros(deltas + threads, DELTA),
+            used=aligned((3, LINE)),
+            own=aligned((threads,), OWN),
+            changes=aligned((threads, _PENDING_MAX), CHANGE),
+            spare=spare,
+            path=aligned((threads, -(-chain // LINE) * LINE)),
+            width=width,
+            chain=chain,
         )
         self._built = len(keys)
         self._changes_left = changes

@@ -116,10 +116,11 @@ class ImmutableSegment(Stateful, ABC):
 
         Several *threads* sort a column each.
         """
-        sorted_columns = side_by_side(_sort_column, columns, min(threads, len(columns)))
-        orders = [order for _, order in sorted_columns]
+        columns = [as_column(column, np.int64, "keys") for column in columns]
+        sorted_columns = side_by_side(sort_codes, columns, min(threads, len(columns)))
+        orders = [order for _, order, _ in sorted_columns]
         return cls(
-            [keys for keys, _ in sorted_columns],
+            [keys for keys, _, _ in sorted_columns],
             orders[0] + np.int64(first),
             [permutation(orders[0], order, first=0)[0] for order in orders[1:]],
             first=first,
@@ -245,12 +246,6 @@ def satisfying(stretch: Stretch, part: int, tuples: int) -> tuple[int, int]:
     if not negated:
         return (begin, end) if part == 0 else (end, end)
     return (0, begin) if part == 0 else (end, tuples)
-
-
-def _sort_column(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a predicate's keys in ascending order, and the row that each one is from."""
-    keys, order, _ = sort_codes(as_column(values, np.int64, "keys"))
-    return keys, order
 
 
 def _sorted_keys(keys: np.ndarray, predicate: int, length: int) -> np.ndarray:
