@@ -104,14 +104,13 @@ class Matches:
         enumerate
             Whether to list the match ids.
         """
-        if repeats is None:
-            repeats = np.ones(len(match_id), np.int64)
+        ones = np.ones(len(row), np.int64)
+        repeats = ones if repeats is None else repeats
         count, fingerprint = np.zeros(len(probe_id), np.int64), np.zeros(len(probe_id), np.uint64)
         _add_pairs(row, match_id, repeats, count, fingerprint)
         listed = None
         if enumerate:
-            listed = np.empty(len(row), np.int64)
-            _list_pairs(row, match_id, repeats, np.cumsum(count) - count, listed)
+            listed = order_by_row(np.repeat(match_id, repeats), row, ones, count)
         return cls(
             stream=stream, probe_id=probe_id, count=count, fingerprint=fingerprint, match_id=listed
         )
@@ -424,23 +423,6 @@ def _add_pairs(
         for _ in range(repeats[i]):
             count[row[at]] += 1
             fingerprint[row[at]] += mixed
-            at += 1
-
-
-@kernel
-def _list_pairs(
-    row: np.ndarray,
-    match_id: np.ndarray,
-    repeats: np.ndarray,
-    cursor: np.ndarray,
-    listed: np.ndarray,
-) -> None:
-    """Put the match of each pair where the cursor of its row is, and move the cursor past it."""
-    at = 0
-    for i in range(len(match_id)):
-        for _ in range(repeats[i]):
-            listed[cursor[row[at]]] = match_id[i]
-            cursor[row[at]] += 1
             at += 1
 
 
