@@ -1,4 +1,4 @@
-"""Checks of when tuples arrived, from the streams and the trace: who was late, and latencies.
+"""When tuples arrived, by the streams and the trace: checks of who was late, and of latencies.
 
 **Late tuples.** A watermark is at most the latest event time that has arrived, less the lag. A
 tuple may be late if it is older than that when it arrives. A joiner's watermark may be further
@@ -16,115 +16,108 @@ than the run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.feed import (
-    ARRIVAL,
-    Disorder,
-    Recorded,
-    StreamData,
-    only_times_of_others,
-    open_feed,
-)
+from actors.feed import ARRIVAL, Disorder, Recorded, only_times_of_others, open_feed
 from actors.protocol import NS_PER_S
 from actors.result_files import late_path
 from actors.results import Sink
-from actors.source import Feeding, Source
+from actors.source import Source
 from joins.batch import Batch
 from joins.codes import GREATEST, LEAST
 from joins.hashing import mix
-from joins.queries.query import JoinQuery
 from joins.sliding_column import values_at
 from scenarios.plan import Plan
-from scenarios.verdict import CheckResult
+from scenarios.verdict import CheckResult, Offender
 from scenarios.verdict.expectation import CHUNK_ROWS
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lateness:
-    """The tuples that a run says were late.
+class LatenessCheck:
+    """Compares every row of a run's ``late.parquet`` with when tuples arrived.
 
     Attributes
     ----------
     claimed
-        Rows of ``late.parquet``.
+        Rows of the file.
     late
         Per stream the tuples that may have been late, int64, ascending: the rest were lost.
-    unknown, repeated, unjustified
-        Rows of tuples that do not exist; that say again what another said; and of tuples that no
-        watermark had passed, or with another event time or watermark than there was.
-    behind
-        Tuples that arrived behind the watermark.
-    out_of_turn
-        Tuples that arrived behind others which were due later.
     """
 
-    claimed: int
-    late: tuple[np.ndarray, ...]
-    unknown: int = 0
-    repeated: int = 0
-    unjustified: int = 0
-    behind: int = 0
-    out_of_turn: int = 0
+    def __init__(self, plan: Plan, directory: Path) -> None:
+        self._plan = plan
+        table = pq.read_table(late_path(directory))
+        stream, ids, ts, watermark = (
+            table[name].to_numpy() for name in ("stream", "id", "ts", "watermark")
+        )
+        claims, known = [], 0
+        for place, file in enumerate(plan.files):
+            mine = np.flatnonzero((stream == place) & (ids >= 0) & (ids < file.tuples))
+            known += len(mine)
+            distinct, first = np.unique(ids[mine], return_index=True)
+            claims.append(_Claims(distinct, ts[mine][first], watermark[mine][first]))
+        self._behind = self._out_of_turn = 0
+        if plan.feeding.disorder or known:
+            self._mark_justified(claims)
+        self.claimed = len(ids)
+        self.late = tuple(claim.id[claim.justified] for claim in claims)
+        tuples = sum(len(claim.id) for claim in claims)
+        self._unknown, self._repeated = self.claimed - known, known - tuples
+        self._unjustified = tuples - sum(map(len, self.late))
 
-    def check(
-        self, query: JoinQuery, feeding: Feeding, *, answered: int, exact: bool
-    ) -> CheckResult:
+    def check(self, *, answered: int, exact: bool) -> CheckResult:
         """Return what is wrong; *answered* late tuples were also joined.
 
         Where a run does not claim to be *exact*, a tuple may be late at one replica and joined at
         another, or come again after a crash, and be late then, or late twice.
         """
-        wrong = self.unknown or self.unjustified or self.out_of_turn
-        if exact:
-            wrong = wrong or self.repeated or answered
-        if query.interval is None and not feeding.disorder and not self.claimed:
+        if not (self._plan.query.interval or self._plan.feeding.disorder or self.claimed):
             return CheckResult(name="watermarks", passed=None, detail="this run had none")
+        wrong = self._unknown or self._unjustified or self._out_of_turn
+        if exact:
+            wrong = wrong or self._repeated or answered
         return CheckResult(
             name="watermarks",
             passed=not wrong,
             detail=(
-                f"{self.behind:,} tuples arrived behind the watermark, {self.claimed:,} dropped as "
-                f"late: {self.unjustified:,} without cause, {self.repeated:,} twice, "
-                f"{self.unknown:,} that do not exist, {answered:,} answered all the same; "
-                f"{self.out_of_turn:,} arrived behind others that were due later"
+                f"{self._behind:,} tuples arrived behind the watermark, {self.claimed:,} dropped "
+                f"as late: {self._unjustified:,} without cause, {self._repeated:,} twice, "
+                f"{self._unknown:,} that do not exist, {answered:,} answered all the same; "
+                f"{self._out_of_turn:,} arrived behind others that were due later"
             ),
         )
 
-
-def check_lateness(files: tuple[StreamData, ...], feeding: Feeding, directory: Path) -> Lateness:
-    """Compare every row of the run's ``late.parquet`` with the arrivals."""
-    table = pq.read_table(late_path(directory))
-    stream, ids, ts, watermark = (
-        table[name].to_numpy() for name in ("stream", "id", "ts", "watermark")
-    )
-    claims = []
-    known = repeated = 0
-    for place, file in enumerate(files):
-        mine = np.flatnonzero((stream == place) & (ids >= 0) & (ids < file.tuples))
-        distinct, first = np.unique(ids[mine], return_index=True)
-        known += len(mine)
-        repeated += len(mine) - len(distinct)
-        claims.append(_Claims(distinct, ts[mine][first], watermark[mine][first]))
-    behind = out_of_turn = 0
-    if feeding.disorder or known:
-        behind, out_of_turn = _mark_justified(files, feeding, claims)
-    late = tuple(claim.id[claim.justified] for claim in claims)
-    return Lateness(
-        claimed=len(ids),
-        late=late,
-        unknown=len(ids) - known,
-        repeated=repeated,
-        unjustified=known - repeated - sum(map(len, late)),
-        behind=behind,
-        out_of_turn=out_of_turn,
-    )
+    def _mark_justified(self, claims: list[_Claims]) -> None:
+        """Mark the claims that may be true, and count who arrived behind, and out of turn."""
+        feeding, files = self._plan.feeding, self._plan.files
+        disorder = feeding.disorder
+        feed = open_feed(disorder.opened(files) if disorder else files, disorder)
+        latest = latest_due = LEAST
+        begin = 0
+        while (arrivals := feed.take(CHUNK_ROWS)) is not None:
+            ts = np.empty(len(arrivals), np.int64)
+            due = np.empty(len(arrivals), np.int64)
+            for stream, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
+                ts[seq - begin] = part.ts
+                due[seq - begin] = _due(disorder, stream, part)
+            before = np.maximum.accumulate(np.concatenate([[latest], ts]))
+            due_before = np.maximum.accumulate(np.concatenate([[latest_due], due]))
+            self._out_of_turn += int((due < due_before[:-1]).sum())
+            # A watermark before the beginning of time passes nothing.
+            watermark = np.maximum(before, LEAST + feeding.lag_ns) - feeding.lag_ns
+            if not feeding.watermarks:
+                watermark[:] = LEAST
+            for part, seq, claim in zip(arrivals.parts, arrivals.seq, claims, strict=True):
+                passed = watermark[seq - begin]
+                self._behind += int((part.ts < passed).sum())
+                claim.mark(part.id, part.ts, passed)
+            latest, latest_due, begin = int(before[-1]), int(due_before[-1]), begin + len(ts)
 
 
 class _Claims:
@@ -142,38 +135,6 @@ class _Claims:
         self.justified[place] = (
             (self.ts[place] == ts[tuples]) & (ts[tuples] < claimed) & (claimed <= passed[tuples])
         )
-
-
-def _mark_justified(
-    files: tuple[StreamData, ...], feeding: Feeding, claims: list[_Claims]
-) -> tuple[int, int]:
-    """Mark the claims that may be true.
-
-    Return how many tuples arrived behind the watermark, and how many out of turn.
-    """
-    disorder = feeding.disorder
-    feed = open_feed(disorder.opened(files) if disorder else files, disorder)
-    latest = latest_due = LEAST
-    behind = out_of_turn = begin = 0
-    while (arrivals := feed.take(CHUNK_ROWS)) is not None:
-        ts = np.empty(len(arrivals), np.int64)
-        due = np.empty(len(arrivals), np.int64)
-        for stream, (part, seq) in enumerate(zip(arrivals.parts, arrivals.seq, strict=True)):
-            ts[seq - begin] = part.ts
-            due[seq - begin] = _due(disorder, stream, part)
-        before = np.maximum.accumulate(np.concatenate([[latest], ts]))
-        due_before = np.maximum.accumulate(np.concatenate([[latest_due], due]))
-        out_of_turn += int((due < due_before[:-1]).sum())
-        # A watermark before the beginning of time passes nothing.
-        watermark = np.maximum(before, LEAST + feeding.lag_ns) - feeding.lag_ns
-        if not feeding.watermarks:
-            watermark[:] = LEAST
-        for part, seq, claim in zip(arrivals.parts, arrivals.seq, claims, strict=True):
-            passed = watermark[seq - begin]
-            behind += int((part.ts < passed).sum())
-            claim.mark(part.id, part.ts, passed)
-        latest, latest_due, begin = int(before[-1]), int(due_before[-1]), begin + len(ts)
-    return behind, out_of_turn
 
 
 def _due(disorder: Disorder | Recorded | None, stream: int, part: Batch) -> np.ndarray:
@@ -357,3 +318,32 @@ def _births_known(plan: Plan) -> bool:
 
 def _has_wrong_clocks(plan: Plan) -> bool:
     return any(fault.kind == "skew" for fault in plan.config.faults)
+
+
+def with_arrivals(offenders: Sequence[Offender], plan: Plan, trace: Path) -> list[Offender]:
+    """Return *offenders*, each with when its probing tuple first reached each actor."""
+    wanted = {(one.probe_stream, one.probe_id) for one in offenders}
+    numbers: dict[tuple[int, int], int] = {}
+    feed = open_feed(plan.files, plan.feeding.disorder)
+    while len(numbers) < len(wanted) and (chunk := feed.take(CHUNK_ROWS)) is not None:
+        for stream, probe_id in wanted - numbers.keys():
+            place = np.flatnonzero(chunk.parts[stream].id == probe_id)
+            if len(place):
+                numbers[stream, probe_id] = int(chunk.seq[stream][place[0]])
+    return [
+        replace(one, arrivals_ms=_arrivals_ms(numbers[one.probe_stream, one.probe_id], trace))
+        for one in offenders
+    ]
+
+
+def _arrivals_ms(seq: int, trace: Path) -> dict[str, float]:
+    """Return when the tuple of arrival number *seq* first reached each actor, in virtual ms."""
+    first_ns: dict[str, int] = {}
+    with pq.ParquetFile(trace) as file:
+        for rows in file.iter_batches(columns=["receiver", "first", "last", "arrived_ns"]):
+            about = pc.and_(pc.less_equal(rows["first"], seq), pc.greater_equal(rows["last"], seq))
+            rows = rows.filter(about)
+            receivers = rows["receiver"].dictionary_decode().to_pylist()
+            for actor, arrived_ns in zip(receivers, rows["arrived_ns"].to_pylist(), strict=True):
+                first_ns[actor] = min(arrived_ns, first_ns.get(actor, arrived_ns))
+    return {actor: arrived_ns / 1e6 for actor, arrived_ns in first_ns.items()}

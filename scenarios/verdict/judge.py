@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
@@ -37,16 +37,12 @@ from netsim.trace import TRACE_SCHEMA
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
-from scenarios.verdict import CheckResult, Offender, Verdict
-from scenarios.verdict.arrival_checks import LatencyCheck, check_lateness
+from scenarios.verdict import CheckResult, Verdict
+from scenarios.verdict.arrival_checks import LatencyCheck, LatenessCheck, with_arrivals
 from scenarios.verdict.expectation import Expectation
-from scenarios.verdict.oracle_check import (
-    PairComparison,
-    arrivals_of_offenders,
-)
+from scenarios.verdict.oracle_check import PairComparison
 from scenarios.verdict.trace_checks import (
     ReadTrace,
-    arrivals_of,
     check_conservation,
     check_fifo,
     check_trace,
@@ -157,7 +153,7 @@ def judge(
         widest=prod(max(1.0, f.factor) for f in plan.config.faults if f.kind == "bandwidth"),
         watch=latencies.add_rows,
     )
-    lateness = check_lateness(plan.files, plan.feeding, directory)
+    lateness = LatenessCheck(plan, directory)
     recovered = outcome.recovered
     weaker = bool(recovered and recovered.weakens)
     claims_exact = plan.topology.claims_exact(plan.parameters)
@@ -174,7 +170,8 @@ def judge(
         approximation=approximation,
         latency_check=latencies,
     )
-    verdict.offenders = _offenders(plan, verdict.offenders, found.strays, path)
+    verdict.offenders = with_arrivals(verdict.offenders, plan, path)
+    verdict.offenders += [one for one in found.strays if 0 <= one.probe_stream < len(plan.files)]
     bound = {name: str(value) for name, value in plan.config.bind.items()}
     verdict.checks = [
         check_reading(plan.config.query, bound, plan.query),
@@ -193,12 +190,7 @@ def judge(
         ),
         _sinks(plan, outcome, trace, found, lateness.claimed, collectors.num_rows),
         latencies.check(),
-        lateness.check(
-            plan.query,
-            plan.feeding,
-            answered=found.answered_late,
-            exact=verdict.claims_exact,
-        ),
+        lateness.check(answered=found.answered_late, exact=verdict.claims_exact),
         CheckResult(name="figures", passed=None, detail=_FIGURES),
     ]
     if recovered:
@@ -211,18 +203,6 @@ def judge(
     verdict.checks += sampled
     verdict.as_promised |= sampled[0].passed is True
     return verdict, found.latencies, approximated
-
-
-def _offenders(
-    plan: Plan, differing: list[Offender], strays: list[Offender], trace: Path
-) -> list[Offender]:
-    """Return the pairs to be named, those of tuples that exist with when these arrived."""
-    numbers = arrivals_of_offenders(differing, plan.files, plan.feeding.disorder)
-    offenders = [
-        replace(one, arrivals_ms=arrivals_of(numbers[one.probe_stream, one.probe_id], trace))
-        for one in differing
-    ]
-    return offenders + [one for one in strays if 0 <= one.probe_stream < len(plan.files)]
 
 
 def _require_files(plan: Plan, directory: Path) -> None:

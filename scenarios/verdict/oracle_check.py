@@ -7,7 +7,7 @@ is on disk. A row of a tuple that does not exist is read too: what it claims is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.feed import Disorder, Recorded, StreamData, open_feed
+from actors.feed import StreamData
 from actors.result_files import id_columns, pairs_path, summary_path
 from joins.batch import Batch
 from joins.errors import DataError
@@ -275,23 +275,6 @@ def _offender(kind: str, stream: int, probe_id: int, *matches: int) -> Offender:
     return Offender(
         kind=kind, probe_stream=stream, probe_id=probe_id, match_id=match_id, arrivals_ms={}
     )
-
-
-def arrivals_of_offenders(
-    offenders: Iterable[Offender],
-    files: tuple[StreamData, ...],
-    disorder: Disorder | Recorded | None,
-) -> dict[tuple[int, int], int]:
-    """Return the arrival number of each probing tuple of *offenders*, by its stream and id."""
-    wanted = {(one.probe_stream, one.probe_id) for one in offenders}
-    numbers: dict[tuple[int, int], int] = {}
-    feed = open_feed(files, disorder)
-    while len(numbers) < len(wanted) and (chunk := feed.take(expectation.CHUNK_ROWS)) is not None:
-        for stream, probe_id in wanted - numbers.keys():
-            place = np.flatnonzero(chunk.parts[stream].id == probe_id)
-            if len(place):
-                numbers[stream, probe_id] = int(chunk.seq[stream][place[0]])
-    return numbers
 
 
 def _read_pairs(directory: Path, query: JoinQuery, stream: int, suspects: np.ndarray) -> np.ndarray:

@@ -15,7 +15,6 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from actors.protocol import Wiring, channels
@@ -302,16 +301,3 @@ def check_trace(outcome: Outcome, trace: ReadTrace, tuples: int, *, own: bool) -
         else "; bytes were not compared, since some messages have no row"
     )
     return CheckResult(name="trace", passed=not wrong, detail="; ".join(wrong) or detail)
-
-
-def arrivals_of(seq: int, trace: Path) -> dict[str, float]:
-    """Return when the tuple of arrival number *seq* first reached each actor, in virtual ms."""
-    first_ns: dict[str, int] = {}
-    with pq.ParquetFile(trace) as file:
-        for rows in file.iter_batches(columns=["receiver", "first", "last", "arrived_ns"]):
-            about = pc.and_(pc.less_equal(rows["first"], seq), pc.greater_equal(rows["last"], seq))
-            rows = rows.filter(about)
-            receivers = rows["receiver"].dictionary_decode().to_pylist()
-            for actor, arrived_ns in zip(receivers, rows["arrived_ns"].to_pylist(), strict=True):
-                first_ns[actor] = min(arrived_ns, first_ns.get(actor, arrived_ns))
-    return {actor: arrived_ns / 1e6 for actor, arrived_ns in first_ns.items()}
