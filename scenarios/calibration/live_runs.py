@@ -108,46 +108,6 @@ class CarriedMessages(NamedTuple):
     sent_bytes: int
 
 
-def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], list[CarriedMessages]]:
-    """Run *plan* live in *processes*, which serve nothing else meanwhile; discard its results.
-
-    Returns
-    -------
-    tuple
-        Operator to what serving its actors came to, and what each process passed on.
-    """
-    graph = plan.graph(pairs=False)
-    home_of = graph.homes(processes.count)
-    processes.everywhere(rehearse, *plan.rehearsal)
-    run = LiveRun(processes, live_system(plan, graph, home_of))
-    measured = run.run(lambda count: None)
-    operators: dict[str, Served] = defaultdict(Served)
-    outside_ns = dict(measured.processor_ns)
-    for name, role in graph.roles.items():
-        served = measured.served[name]
-        operators[role].add(served)
-        outside_ns[home_of[name]] -= served.worked_ns
-    trace = np.concatenate([entry for entry in run.entries() if isinstance(entry, np.ndarray)])
-    at = dict(zip(COLUMNS, trace.T, strict=True))
-    by_number = np.array([home_of[name] for name in graph])
-    sender, receiver = by_number[at["sender"]], by_number[at["receiver"]]
-    carried = []
-    for process, ns in outside_ns.items():
-        received = (receiver == process) & (sender != process)
-        sent = (sender == process) & (receiver != process)
-        carried.append(
-            CarriedMessages(
-                seconds=ns / 1e9,
-                served=int((receiver == process).sum()),
-                received=int(received.sum()),
-                received_bytes=int(at["nbytes"][received].sum()),
-                sent=int(sent.sum()),
-                sent_bytes=int(at["nbytes"][sent].sum()),
-            )
-        )
-    return dict(operators), carried
-
-
 @dataclass(frozen=True, kw_only=True)
 class Speed:
     """What repeated runs of one plan came to.
@@ -199,12 +159,40 @@ class Watched:
     live: list[tuple[Plan, Speed]] = field(default_factory=list)
 
     def observe(self, plan: Plan, processes: RayProcesses) -> None:
-        """Watch a run of *plan* in *processes*."""
-        operators, carried = observe(plan, processes)
+        """Run *plan* live in *processes*, which serve nothing else meanwhile; discard its results.
+
+        What its operators took, and what each process passed on, is added.
+        """
+        graph = plan.graph(pairs=False)
+        home_of = graph.homes(processes.count)
+        processes.everywhere(rehearse, *plan.rehearsal)
+        run = LiveRun(processes, live_system(plan, graph, home_of))
+        measured = run.run(lambda count: None)
+        operators: dict[str, Served] = defaultdict(Served)
+        outside_ns = dict(measured.processor_ns)
+        for name, role in graph.roles.items():
+            served = measured.served[name]
+            operators[role].add(served)
+            outside_ns[home_of[name]] -= served.worked_ns
         roles = self.operators.setdefault(plan.topology.name, {})
         for role, served in operators.items():
             roles.setdefault(role, []).append(served)
-        self.carried += carried
+        trace = np.concatenate([entry for entry in run.entries() if isinstance(entry, np.ndarray)])
+        at = dict(zip(COLUMNS, trace.T, strict=True))
+        by_number = np.array([home_of[name] for name in graph])
+        sender, receiver = by_number[at["sender"]], by_number[at["receiver"]]
+        for process, ns in outside_ns.items():
+            received = (receiver == process) & (sender != process)
+            sent = (sender == process) & (receiver != process)
+            carried = CarriedMessages(
+                seconds=ns / 1e9,
+                served=int((receiver == process).sum()),
+                received=int(received.sum()),
+                received_bytes=int(at["nbytes"][received].sum()),
+                sent=int(sent.sum()),
+                sent_bytes=int(at["nbytes"][sent].sum()),
+            )
+            self.carried.append(carried)
         self.runs += 1
 
 
