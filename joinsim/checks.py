@@ -45,8 +45,7 @@ from scenarios.run_directory import read_results
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict.judge import judge
 from scenarios.worlds.drawing import draw_worlds
-from scenarios.worlds.fuzzing import failure_of
-from scenarios.worlds.shrinking import shrink
+from scenarios.worlds.fuzzing import failure_of, shrink
 from scenarios.worlds.world import Recording, World, WorldStream
 from topologies import Named, Topology, find_topology
 from topologies.own_class import import_path

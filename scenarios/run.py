@@ -41,9 +41,8 @@ from scenarios.rehearsal import rehearse
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
 from scenarios.verdict import Verdict
-from scenarios.verdict.approximation import Approximated
 from scenarios.verdict.expectation import WORTH_A_THREAD, Expectation
-from scenarios.verdict.judge import judge
+from scenarios.verdict.judge import Approximated, judge
 from scenarios.wall_clock import WallClock
 from topologies.actor_graph import ActorGraph
 

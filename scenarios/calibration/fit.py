@@ -222,9 +222,8 @@ def fit(
     """
     if not observed or not carried:
         raise ValueError("a profile is fitted to runs; there are none")
-    local_ps, more_ps, byte_ps, sent_ps, sent_byte_ps = _relative_fit(
-        np.array([run.counts for run in carried]), np.array([run.seconds for run in carried])
-    )
+    seconds, *counts = np.array(carried, np.float64).T
+    local_ps, more_ps, byte_ps, sent_ps, sent_byte_ps = _relative_fit(np.stack(counts, 1), seconds)
     base = replace(
         base, name="calibrated", message_ps=local_ps + more_ps, row_ps=0, byte_ps=byte_ps
     )

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,6 @@ _LOADS = ((500, 1_000, 4_000), (4_000, 1_000, 4_000), (2_000, 2_500, 10_000))
 _REPEATS = 3
 """How often the first plan of a system and query is run: where a machine has neighbours its speed
 changes within minutes, and what is predicted from one run should not depend on its luck."""
-_SENDER, _RECEIVER, _NBYTES = (COLUMNS.index(name) for name in ("sender", "receiver", "nbytes"))
 
 
 def calibration_plans(
@@ -86,81 +85,27 @@ def _stream(seed: int, rows: int, start: str) -> dict[str, Any]:
     return {"synthetic": {"rows": rows, "seed": seed, "start": start, "fields": _FIELDS}}
 
 
-@dataclass(frozen=True, kw_only=True)
-class CarriedMessages:
+class CarriedMessages(NamedTuple):
     """The messages that one process of a live run passed on.
 
     Attributes
     ----------
     seconds
         Its processor time outside the actors.
-    local
-        Messages and timers that stayed in it.
+    served
+        Messages and timers that its actors were given.
     received, received_bytes
-        Messages from other processes, and their bytes.
+        Of these, messages from other processes, and their bytes.
     sent, sent_bytes
         Messages to other processes, and their bytes.
     """
 
     seconds: float
-    local: int
+    served: int
     received: int
     received_bytes: int
     sent: int
     sent_bytes: int
-
-    @property
-    def counts(self) -> np.ndarray:
-        """What its seconds consist of: messages served, of them remote ones, bytes; sent, bytes."""
-        served = self.local + self.received
-        received = (self.received, self.received_bytes)
-        return np.array([served, *received, self.sent, self.sent_bytes], np.float64)
-
-
-def _carried_by(
-    process: int, seconds: float, trace: np.ndarray, homes_: np.ndarray
-) -> CarriedMessages:
-    """Return what *process* passed on, which took it *seconds*.
-
-    *trace* has the messages and timers of the whole run, a row each; *homes_* an actor's process,
-    by the actor's number in the trace.
-    """
-    sends, receives = homes_[trace[:, _SENDER]] == process, homes_[trace[:, _RECEIVER]] == process
-    nbytes = trace[:, _NBYTES]
-    return CarriedMessages(
-        seconds=seconds,
-        local=int((sends & receives).sum()),
-        received=int((receives & ~sends).sum()),
-        received_bytes=int(nbytes[receives & ~sends].sum()),
-        sent=int((sends & ~receives).sum()),
-        sent_bytes=int(nbytes[sends & ~receives].sum()),
-    )
-
-
-def observe(plan: Plan, processes: RayProcesses) -> tuple[dict[str, Served], list[CarriedMessages]]:
-    """Run *plan* live in *processes*, which serve nothing else meanwhile; discard its results.
-
-    Returns
-    -------
-    tuple
-        Operator to what serving its actors came to, and what each process passed on.
-    """
-    graph = plan.graph(pairs=False)
-    home_of = graph.homes(processes.count)
-    processes.everywhere(rehearse, *plan.rehearsal)
-    run = LiveRun(processes, live_system(plan, graph, home_of))
-    measured = run.run(lambda count: None)
-    trace = np.concatenate([entry for entry in run.entries() if isinstance(entry, np.ndarray)])
-    operators: dict[str, Served] = defaultdict(Served)
-    outside_ns = dict(measured.processor_ns)
-    for name, role in graph.roles.items():
-        served = measured.served[name]
-        operators[role].add(served)
-        outside_ns[home_of[name]] -= served.worked_ns
-    by_number = np.array([home_of[name] for name in graph])
-    return dict(operators), [
-        _carried_by(process, ns / 1e9, trace, by_number) for process, ns in outside_ns.items()
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,12 +159,40 @@ class Watched:
     live: list[tuple[Plan, Speed]] = field(default_factory=list)
 
     def observe(self, plan: Plan, processes: RayProcesses) -> None:
-        """Watch a run of *plan* in *processes*."""
-        operators, carried = observe(plan, processes)
+        """Run *plan* live in *processes*, which serve nothing else meanwhile; discard its results.
+
+        What its operators took, and what each process passed on, is added.
+        """
+        graph = plan.graph(pairs=False)
+        home_of = graph.homes(processes.count)
+        processes.everywhere(rehearse, *plan.rehearsal)
+        run = LiveRun(processes, live_system(plan, graph, home_of))
+        measured = run.run(lambda count: None)
+        operators: dict[str, Served] = defaultdict(Served)
+        outside_ns = dict(measured.processor_ns)
+        for name, role in graph.roles.items():
+            served = measured.served[name]
+            operators[role].add(served)
+            outside_ns[home_of[name]] -= served.worked_ns
         roles = self.operators.setdefault(plan.topology.name, {})
         for role, served in operators.items():
             roles.setdefault(role, []).append(served)
-        self.carried += carried
+        trace = np.concatenate([entry for entry in run.entries() if isinstance(entry, np.ndarray)])
+        at = dict(zip(COLUMNS, trace.T, strict=True))
+        by_number = np.array([home_of[name] for name in graph])
+        sender, receiver = by_number[at["sender"]], by_number[at["receiver"]]
+        for process, ns in outside_ns.items():
+            received = (receiver == process) & (sender != process)
+            sent = (sender == process) & (receiver != process)
+            carried = CarriedMessages(
+                seconds=ns / 1e9,
+                served=int((receiver == process).sum()),
+                received=int(received.sum()),
+                received_bytes=int(at["nbytes"][received].sum()),
+                sent=int(sent.sum()),
+                sent_bytes=int(at["nbytes"][sent].sum()),
+            )
+            self.carried.append(carried)
         self.runs += 1
 
 

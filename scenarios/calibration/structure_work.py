@@ -15,8 +15,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import count, product
+from functools import cache, partial
+from itertools import compress, count, product
 from math import inf
 from typing import Any, NamedTuple
 
@@ -72,9 +72,8 @@ _RARE = 8
 """A call includes a merge if it counted so many times as much work as the median call."""
 _FILL_ROWS = 8192
 
-Operation = tuple[str, int, Callable[[], Any]]
-"""An operation's name, the tuples of a call, and what carries it out: it returns its `Work`, or
-what has it as `work`."""
+Operation = tuple[str, Callable[[], Any]]
+"""An operation's name, and what carries it out: it returns its `Work`, or what has it as `work`."""
 Rounds = Callable[[int, int], Sequence[Operation]]
 """Takes a batch, and how many matches a probe has; returns the operations of the next round. They
 are carried out before the next one is asked for."""
@@ -183,24 +182,22 @@ def measure(
     samples = []
     for step, calls in taken.items():
         are_rare = _are_rare(calls) if workload.merges else np.zeros(len(calls), np.bool_)
-        for rare in np.unique(are_rare).tolist():
-            some = [call for call, is_rare in zip(calls, are_rare, strict=True) if is_rare == rare]
-            # The first merge is given memory that nothing has touched yet, which takes up to
-            # fifteen times as long; all later ones in a run are given what earlier ones left.
-            some = some[1:] if rare else some
-            if not some:
-                continue
-            sample = Sample(
-                step=step,
-                variant=workload.variant,
-                matches=matches,
-                nbytes=filled.nbytes,
-                rare=rare,
-                calls=len(some),
-                work=sum((work for _, work in some), NO_WORK),
-                seconds=sum(seconds for seconds, _ in some),
-            )
-            samples.append(sample)
+        # The first merge is given memory that nothing has touched yet, which takes up to fifteen
+        # times as long; all later ones in a run are given what earlier ones left.
+        merging = list(compress(calls, are_rare))[1:]
+        for rare, some in ((False, list(compress(calls, ~are_rare))), (True, merging)):
+            if some:
+                sample = Sample(
+                    step=step,
+                    variant=workload.variant,
+                    matches=matches,
+                    nbytes=filled.nbytes,
+                    rare=rare,
+                    calls=len(some),
+                    work=sum((work for _, work in some), NO_WORK),
+                    seconds=sum(seconds for seconds, _ in some),
+                )
+                samples.append(sample)
     return samples
 
 
@@ -209,9 +206,10 @@ def _timed(
 ) -> dict[Step, list[tuple[float, Work]]]:
     """Return what each call of every operation took and counted, in turn."""
     taken: dict[Step, list[tuple[float, Work]]] = defaultdict(list)
+    rows = size if workload.whole else batch
     timed, enough = 0.0, _SECONDS
     for number in count(-_WARM_UP):
-        for name, rows, function in filled.rounds(batch, matches):
+        for name, function in filled.rounds(batch, matches):
             started = time.thread_time()
             result = function()
             seconds = time.thread_time() - started
@@ -400,9 +398,9 @@ def _window_index(name: str) -> Workload:
                 high[1] = low[1] + (1 << _SPACE_BITS) * min(matches, _OF_A_KEY) // _OF_A_KEY
             ranges = make_ranges(low, high, start=positions - size, stop=positions)
             return [
-                ("insert", batch, partial(index.insert, columns, positions)),
-                ("probe", batch, partial(index.probe, ranges)),
-                ("expire", batch, partial(index.expire, first + batch - size)),
+                ("insert", partial(index.insert, columns, positions)),
+                ("probe", partial(index.probe, ranges)),
+                ("expire", partial(index.expire, first + batch - size)),
             ]
 
         return Filled(rounds, index.nbytes)
@@ -439,7 +437,7 @@ def _segment(name: str) -> Workload:
 
         def rounds(batch: int, matches: int) -> Sequence[Operation]:
             ranges = make_ranges(*_band(_columns(next(firsts), batch), size, matches))
-            return [("probe", batch, partial(segment.probe, ranges))]
+            return [("probe", partial(segment.probe, ranges))]
 
         return Filled(rounds, segment.nbytes)
 
@@ -455,7 +453,7 @@ def _sealing(name: str) -> Workload:
         nbytes = SEGMENTS[name](*parts, first=0).nbytes
 
         def rounds(batch: int, matches: int) -> Sequence[Operation]:
-            return [("seal", size, partial(SEGMENTS[name], *parts, first=0))]
+            return [("seal", partial(SEGMENTS[name], *parts, first=0))]
 
         return Filled(rounds, nbytes)
 
@@ -493,11 +491,11 @@ def _subwindow(name: str, width: int = _WIDTH) -> Workload:
             half_width = (1 << _SPACE_BITS) * matches // (4 * size)
             ranges = make_ranges([x - half_width], [x + half_width])
             todo: list[Operation] = [
-                ("insert", batch, partial(subwindow.insert, *_sorted(first, batch))),
-                ("probe", batch, partial(probe_subwindows, [subwindow], ranges)),
+                ("insert", partial(subwindow.insert, *_sorted(first, batch))),
+                ("probe", partial(probe_subwindows, [subwindow], ranges)),
             ]
             if name == "bi_sort":
-                todo.append(("find", batch, lambda: subwindow.bi_sort.find_records(ranges)[1]))
+                todo.append(("find", lambda: subwindow.bi_sort.find_records(ranges)[1]))
             return todo
 
         return Filled(rounds, subwindow.nbytes // 2)
@@ -521,7 +519,7 @@ def _sealing_bi_sort(size: int) -> Filled:
         if len(subwindow) + size // _WIDTH > 2 * size:
             subwindow = filled()
         subwindow.insert(*_sorted(len(subwindow), size // _WIDTH))
-        return [("seal", size, subwindow.seal)]
+        return [("seal", subwindow.seal)]
 
     return Filled(rounds, subwindow.nbytes // 2)
 
@@ -549,7 +547,7 @@ def _window_join(name: str, spec: WindowJoinSpec, variant: str = "") -> Workload
             nonlocal tuples
             rows = replace(workload, match_rate=matches).rows(tuples, tuples + batch)
             tuples += batch
-            return [("join", batch, partial(join.join, rows))]
+            return [("join", partial(join.join, rows))]
 
         return Filled(rounds, join.nbytes)
 
@@ -587,9 +585,9 @@ def _predicate_tree(size: int) -> Filled:
         ranges = make_ranges([low], [narrow], start=start, stop=stop)
         listing = partial(tree.probe, ranges, enumerate=True)
         return [
-            ("mark", batch, mark),
-            ("list", batch, listing),
-            ("insert", batch, partial(tree.insert, low, fresh)),
+            ("mark", mark),
+            ("list", listing),
+            ("insert", partial(tree.insert, low, fresh)),
         ]
 
     return Filled(rounds, tree.nbytes)
@@ -598,7 +596,7 @@ def _predicate_tree(size: int) -> Filled:
 def _scan(size: int) -> Filled:
     tree = BPlusTree()
     tree.insert(_column(0, 0, size), np.arange(size))
-    return Filled(lambda batch, matches: [("scan", size, lambda: tree.scan()[-1])], tree.nbytes)
+    return Filled(lambda batch, matches: [("scan", lambda: tree.scan()[-1])], tree.nbytes)
 
 
 def _bit_rows(size: int) -> Filled:
@@ -615,7 +613,7 @@ def _bit_rows(size: int) -> Filled:
             common, work = intersect([rows, other])
             return work + read_matches(common, base=0).work
 
-        return [("intersect", batch, run)]
+        return [("intersect", run)]
 
     return Filled(rounds, 8 * words)
 
@@ -627,7 +625,7 @@ def _id_rows(size: int) -> Filled:
         counts = np.full(batch, size)
         ids = np.tile(np.arange(size), batch)
         others = ids * (64 // matches)
-        return [("intersect", batch, partial(intersect_ids, [counts, counts], [ids, others]))]
+        return [("intersect", partial(intersect_ids, [counts, counts], [ids, others]))]
 
     return Filled(rounds, 8 * size)
 
@@ -637,8 +635,8 @@ def _order_arrays(size: int) -> Filled:
     orders = [np.argsort(column, kind="stable") for column in _columns(0, size)]
     runs = [np.sort(_column(name, 0, size // 2)) for name in (0, 1)]
     todo: list[Operation] = [
-        ("permutation", size, lambda: permutation(*orders, first=0)[1]),
-        ("offset", size, lambda: offset(*runs)[1]),
+        ("permutation", lambda: permutation(*orders, first=0)[1]),
+        ("offset", lambda: offset(*runs)[1]),
     ]
     return Filled(lambda batch, matches: todo, sum(order.nbytes for order in orders))
 
@@ -652,7 +650,8 @@ def _interval_join(size: int) -> Filled:
     )
     schemas = [Schema(stream=name, fields={"key": "int64"}) for name in query.streams]
 
-    def join_of(matches: int) -> Callable[[int], Sequence[Operation]]:
+    @cache
+    def filled_join(matches: int) -> Callable[[int], Sequence[Operation]]:
         join, first, keys = IntervalJoin(query, schemas), 0, max(1, size // matches)
 
         def calls(batch: int) -> Sequence[Operation]:
@@ -665,19 +664,15 @@ def _interval_join(size: int) -> Filled:
                 part = Batch(id=at, ts=at * 1000, key=key, fields={"key": key})
                 own = np.ones(batch, np.bool_)
                 call = partial(join.join, stream, part, own, watermark=mark, low_watermark=mark)
-                todo.append(("join", batch, call))
+                todo.append(("join", call))
             return todo
 
         while first < 2 * size:
-            for _, _, call in calls(min(size, _FILL_ROWS)):
+            for _, call in calls(min(size, _FILL_ROWS)):
                 call()
         return calls
 
-    joins: dict[int, Callable[[int], Sequence[Operation]]] = {}
-
     def rounds(batch: int, matches: int) -> Sequence[Operation]:
-        if matches not in joins:
-            joins[matches] = join_of(matches)
-        return joins[matches](batch)
+        return filled_join(matches)(batch)
 
     return Filled(rounds, size * 4 * 8)  # id, time, key and field

@@ -29,7 +29,7 @@ from scenarios.report.run_load import measure_load
 from scenarios.run import FinishedRun
 from scenarios.run_directory import RUN_RECORD, write_json
 from scenarios.verdict import Verdict
-from scenarios.verdict.approximation import Approximated
+from scenarios.verdict.judge import Approximated
 from spark_bridge.prepared import PreparedStream
 
 _PERCENTILES = (50, 75, 95, 99)

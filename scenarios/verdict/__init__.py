@@ -39,8 +39,13 @@ class Offender:
 
 
 @dataclass(kw_only=True)
-class PairCounts:
-    """How many pairs came out, and how many differ from those that should have.
+class Verdict:
+    """What came out, against what should have.
+
+    ``claims_exact`` is what the topology says of itself. Where a run promised less, ``as_promised``
+    says that all that differs is what it may differ in: results that came again after a crash, or
+    that an approximate run leaves out.
+    ``late`` tuples were dropped by a watermark.
 
     ``spurious`` counts pairs that should not be there: ``expired`` ones satisfy the query but lie
     outside the window, ``wrong`` ones do not satisfy it; ``invented`` ones, of the wrong, are of a
@@ -50,6 +55,9 @@ class PairCounts:
     that have not just the pairs of what it keeps.
     """
 
+    claims_exact: bool
+    as_promised: bool = False
+    late: int = 0
     expected: int = 0
     produced: int = 0
     missing: int = 0
@@ -60,6 +68,8 @@ class PairCounts:
     inconsistent: int = 0
     differing_tuples: int = 0
     off_sample: int = 0
+    checks: list[CheckResult] = field(default_factory=list)
+    offenders: list[Offender] = field(default_factory=list)
 
     @property
     def spurious(self) -> int:
@@ -78,23 +88,6 @@ class PairCounts:
         What was reported of tuples may differ from the pairs that are counted by kind.
         """
         return self.right == self.expected - self.missing or self.inconsistent > 0
-
-
-@dataclass(kw_only=True)
-class Verdict(PairCounts):
-    """What came out, against what should have.
-
-    ``claims_exact`` is what the topology says of itself. Where a run promised less, ``as_promised``
-    says that all that differs is what it may differ in: results that came again after a crash, or
-    that an approximate run leaves out.
-    ``late`` tuples were dropped by a watermark.
-    """
-
-    claims_exact: bool
-    as_promised: bool = False
-    late: int = 0
-    checks: list[CheckResult] = field(default_factory=list)
-    offenders: list[Offender] = field(default_factory=list)
 
     @property
     def exact(self) -> bool:

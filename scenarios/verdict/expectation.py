@@ -7,10 +7,13 @@ file: memory does not grow with the streams.
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from queue import SimpleQueue
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +22,7 @@ import pyarrow.parquet as pq
 from actors.feed import StreamData, StreamFile, open_feed
 from joins import oracle
 from joins.arrivals import Arrivals
-from joins.batch import Batch
+from joins.codes import LEAST
 from joins.errors import DataError
 from joins.matches import Matches
 from joins.queries.query import JoinQuery
@@ -51,12 +54,13 @@ def _chunks(files: Sequence[StreamData]) -> Iterator[Arrivals]:
     feed = open_feed(tuple(files), None)
     read = [0] * len(files)
     sums = [ColumnSums() for _ in files]
-    latest = (int(np.iinfo(np.int64).min), 0)
+    latest = (LEAST, 0)
     while (arrivals := feed.take(CHUNK_ROWS)) is not None:
         latest = _latest(arrivals, latest)
-        read = [rows + len(part) for rows, part in zip(read, arrivals.parts, strict=True)]
-        for summed, part in zip(sums, arrivals.parts, strict=True):
-            summed.add_batch(part)
+        for place, part in enumerate(arrivals.parts):
+            read[place] += len(part)
+            # Each tuple is at the place that its id says.
+            sums[place].add(part.id, {"ts": part.ts, **part.fields})
         yield arrivals
     for file, rows, summed in zip(files, read, sums, strict=True):
         if rows != file.tuples:
@@ -66,8 +70,8 @@ def _chunks(files: Sequence[StreamData]) -> Iterator[Arrivals]:
                 "again"
             )
         there = ColumnSums.of_stream(file)
-        for name, total in summed.of.items():
-            if total != there.of.get(name, 0):
+        for name, total in summed.items():
+            if total != there[name]:
                 raise DataError(
                     f"stream {file.schema.stream!r}: what was read of column {name} is not what it "
                     "has: the answer cannot be judged"
@@ -96,47 +100,36 @@ def _latest(arrivals: Arrivals, before: tuple[int, int]) -> tuple[int, int]:
     return int(ts[-1]), int(stream[-1])
 
 
-class ColumnSums:
-    """A sum per column of the tuples of a stream that have been added.
+class ColumnSums(Counter[str]):
+    """Column to a sum, modulo 2^64, of those tuples of a stream that have been added.
 
     The run and the oracle read the streams by the same code: where that is wrong, both join the
     wrong values. So those on disk or in memory are read here by pyarrow alone. Each value's bits
     count by its place, so that a sum differs where a value differs, is another tuple's or another
     column's.
-
-    Attributes
-    ----------
-    of
-        Column to its sum, modulo 2^64.
     """
 
-    def __init__(self) -> None:
-        self.of: dict[str, int] = {}
-
-    def add_batch(self, batch: Batch) -> None:
-        """Add tuples that were read, each at the place that its id says."""
-        self._add(batch.id, {"ts": batch.ts, **batch.fields})
-
-    def _add(self, places: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
+    def add(self, places: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
+        """Add the tuples at these places of the stream."""
         weights = places.astype(np.uint64) * np.uint64(2) + np.uint64(1)  # odd: no bit is lost
         for name, values in columns.items():
             total = int((np.ascontiguousarray(values).view(np.uint64) * weights).sum())
-            self.of[name] = (self.of.get(name, 0) + total) % 2**64
+            self[name] = (self[name] + total) % 2**64
 
     @classmethod
     def of_stream(cls, file: StreamData) -> ColumnSums:
         """Return the sums of the tuples that a run reads of a stream."""
-        sums, first, left = cls(), 0, file.tuples
+        sums, first, tuples = cls(), 0, file.tuples
         dtypes = {"ts": "int64", **file.schema.fields}
         for block in _blocks(file, list(dtypes)):
-            block = block.slice(0, left)
+            block = block.slice(0, tuples - first)
             columns = {
                 name: np.asarray(block[name].to_numpy(zero_copy_only=False), dtype)
                 for name, dtype in dtypes.items()
             }
-            sums._add(np.arange(first, first + len(block)), columns)
-            first, left = first + len(block), left - len(block)
-            if not left:
+            sums.add(np.arange(first, first + len(block)), columns)
+            first += len(block)
+            if first == tuples:
                 break
         return sums
 
@@ -150,15 +143,6 @@ def _blocks(file: StreamData, columns: list[str]) -> Iterator[pa.RecordBatch]:
             yield from segment.iter_batches(CHUNK_ROWS, columns=columns, use_threads=False)
 
 
-class _Stored(NamedTuple):
-    """Sums of consecutive tuples of a stream, at a place in the file."""
-
-    stream: int
-    first: int
-    rows: int
-    at: int
-
-
 class Expectation:
     """Works out what a run should find, from now on; a context manager that ends the work.
 
@@ -168,10 +152,10 @@ class Expectation:
     def __init__(self, query: JoinQuery, files: Sequence[StreamData]) -> None:
         self._query, self._files = query, files
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
-        self._stored: list[_Stored] = []
-        self._more = threading.Condition()
-        self._ended = self._stopped = self._awaited = False
-        self._failure: BaseException | None = None
+        self._stored: SimpleQueue[tuple[int, int, int] | BaseException | None] = SimpleQueue()
+        """Of consecutive tuples that the file has the sums of: stream, first, and how many; at the
+        end None, or what went wrong."""
+        self._stopped = self._awaited = False
         self._thread = threading.Thread(target=self._work, name="oracle", daemon=True)
         self._thread.start()
 
@@ -186,25 +170,19 @@ class Expectation:
         self._file.close()
 
     def sums(self) -> Iterator[Matches]:
-        """Yield counts and fingerprints, as `expected_sums` does; wait for those to come."""
-        place, self._awaited = 0, True
-        while True:
-            with self._more:
-                while place == len(self._stored) and not self._ended:
-                    self._more.wait()
-                if place == len(self._stored):
-                    if self._failure is not None:
-                        raise self._failure
-                    return
-                stored = self._stored[place]
-                self._file.seek(stored.at)
-                data = self._file.read(16 * stored.rows)
-            place += 1
+        """Yield counts and fingerprints once, as `expected_sums` does; wait for those to come."""
+        at, self._awaited = 0, True
+        while (stored := self._stored.get()) is not None:
+            if isinstance(stored, BaseException):
+                raise stored
+            stream, first, rows = stored
+            data = os.pread(self._file.fileno(), 16 * rows, at)
+            at += len(data)
             yield Matches(
-                stream=stored.stream,
-                probe_id=np.arange(stored.first, stored.first + stored.rows),
-                count=np.frombuffer(data, np.int64, stored.rows),
-                fingerprint=np.frombuffer(data, np.uint64, offset=8 * stored.rows),
+                stream=stream,
+                probe_id=np.arange(first, first + rows),
+                count=np.frombuffer(data, np.int64, rows),
+                fingerprint=np.frombuffer(data, np.uint64, offset=8 * rows),
             )
 
     def _threads(self) -> int:
@@ -212,26 +190,13 @@ class Expectation:
 
     def _work(self) -> None:
         try:
-            self._store_all()
+            for expected in expected_sums(self._query, self._files, threads=self._threads):
+                if self._stopped:
+                    return
+                if len(expected):
+                    self._file.write(expected.count.tobytes() + expected.fingerprint.tobytes())
+                    self._file.flush()
+                    self._stored.put((expected.stream, int(expected.probe_id[0]), len(expected)))
+            self._stored.put(None)
         except BaseException as error:  # it is raised where the sums are read
-            self._failure = error
-        finally:
-            with self._more:
-                self._ended = True
-                self._more.notify()
-
-    def _store_all(self) -> None:
-        at = 0
-        for expected in expected_sums(self._query, self._files, threads=self._threads):
-            if self._stopped:
-                return
-            if not len(expected):
-                continue
-            first, rows = int(expected.probe_id[0]), len(expected)
-            with self._more:
-                self._file.seek(at)
-                self._file.write(expected.count.tobytes())
-                self._file.write(expected.fingerprint.tobytes())
-                self._stored.append(_Stored(expected.stream, first, rows, at))
-                self._more.notify()
-            at += 16 * rows
+            self._stored.put(error)

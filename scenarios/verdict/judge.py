@@ -1,9 +1,14 @@
-"""The verdict on a run, from the checks over its results and its trace."""
+"""The verdict on a run, from the checks over its results and its trace.
+
+Of an approximate run it also says what share of the results it gave, and whether links kept to a
+budget.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
@@ -11,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from actors.feed import StreamData
+from actors.protocol import HEADER_BYTES, NS_PER_S
 from actors.result_files import (
     COLLECTORS_SCHEMA,
     LATE_SCHEMA,
@@ -24,30 +31,23 @@ from actors.result_files import (
 )
 from actors.results import Sink
 from joins.errors import DataError
+from joins.semijoins.value_sample import TupleSample
 from netsim.outcome import Outcome, Recovered
 from netsim.trace import TRACE_SCHEMA
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
-from scenarios.verdict import CheckResult, Offender, PairCounts, Verdict
-from scenarios.verdict.approximation import Approximated, measure_approximation
+from scenarios.verdict import CheckResult, Verdict
+from scenarios.verdict.arrival_checks import LatencyCheck, LatenessCheck, with_arrivals
 from scenarios.verdict.expectation import Expectation
-from scenarios.verdict.latency_check import LatencyCheck
-from scenarios.verdict.lateness import Lateness, check_lateness
-from scenarios.verdict.oracle_check import (
-    PairDifferences,
-    arrivals_of_offenders,
-    compare_with_oracle,
-)
+from scenarios.verdict.oracle_check import PairComparison
 from scenarios.verdict.trace_checks import (
-    FileTotals,
     ReadTrace,
-    arrivals_of,
     check_conservation,
     check_fifo,
-    check_sinks,
     check_trace,
 )
+from topologies.topology import Approximation
 
 _FIGURES = (
     "real seconds, memory, what work costs, sizes of messages to others than sinks, when a "
@@ -56,7 +56,66 @@ _FIGURES = (
     "a raw file or a table became when it was prepared"
 )
 
+_ROW_BYTES, _ID_BYTES = 16, 8
+"""A row of a report has a tuple's id and its number of matches, or a late tuple's id and time; then
+there are the ids of each result."""
+_COLLECTOR_BYTES = 8 * len(COLLECTORS_SCHEMA)
+
 _AGAIN = "the run is judged by what it wrote, so run it again"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approximated:
+    """An approximate run's figures.
+
+    Attributes
+    ----------
+    stated_recall, standard_error
+        The share of the results that it says it gave, from those alone; None where it gave none.
+    recall
+        What that share was; None where no result was expected.
+    link, link_bytes_ps
+        The busiest link, by its two sites, and its bytes a second on average over the run.
+    byte_budget
+        Most that any link may carry; None for any.
+    exact
+        Whether exactly the results of what is kept were promised.
+    """
+
+    stated_recall: float | None
+    standard_error: float | None
+    recall: float | None
+    link: str
+    link_bytes_ps: float
+    byte_budget: int | None
+    exact: bool
+
+    def checks(self, verdict: Verdict) -> list[CheckResult]:
+        """Return that the results are those of what is kept, and that links kept to the budget."""
+        stated = (
+            "nothing was found to state a recall from"
+            if self.stated_recall is None or self.standard_error is None
+            else f"recall {self.stated_recall:.3f} ± {self.standard_error:.3f} stated"
+        )
+        true = "" if self.recall is None else f", {self.recall:.3f} true"
+        too_many = verdict.spurious + verdict.duplicate
+        passed: bool | None = not (verdict.off_sample or too_many)
+        if not verdict.tested or (verdict.off_sample and not too_many and not self.exact):
+            passed = None
+        detail = (
+            f"{stated}{true}; {too_many:,} results too many, {verdict.off_sample:,} tuples without "
+            "just the results of what is kept"
+        )
+        if not verdict.adds_up:
+            passed = False
+            detail += "; these counts do not add up, nor does the recall"
+        found = [CheckResult(name="sample", passed=passed, detail=detail)]
+        if self.byte_budget is not None:
+            sent = f"{self.link_bytes_ps:,.0f} of {self.byte_budget:,} bytes a second"
+            detail = f"busiest link {self.link}: {sent}"
+            within = self.link_bytes_ps <= self.byte_budget
+            found.append(CheckResult(name="byte budget", passed=within, detail=detail))
+        return found
 
 
 def judge(
@@ -94,34 +153,32 @@ def judge(
         widest=prod(max(1.0, f.factor) for f in plan.config.faults if f.kind == "bandwidth"),
         watch=latencies.add_rows,
     )
-    lateness = check_lateness(plan.files, plan.feeding, directory)
+    lateness = LatenessCheck(plan, directory)
     recovered = outcome.recovered
     weaker = bool(recovered and recovered.weakens)
     claims_exact = plan.topology.claims_exact(plan.parameters)
     approximation = plan.topology.approximation(plan.query, plan.parameters)
-    found = compare_with_oracle(
+    verdict = Verdict(claims_exact=claims_exact and not weaker, late=lateness.claimed)
+    found = PairComparison(
         plan,
         directory,
         pairs_directory,
+        verdict,
         late=lateness.late,
         again=weaker,
         ahead=ahead,
         approximation=approximation,
-        latencies=latencies,
+        latency_check=latencies,
     )
-    verdict = Verdict(
-        claims_exact=claims_exact and not weaker,
-        **{count.name: getattr(found, count.name) for count in fields(PairCounts)},
-        late=lateness.claimed,
-        offenders=_offenders(plan, found, path),
-    )
+    verdict.offenders = with_arrivals(verdict.offenders, plan, path)
+    verdict.offenders += [one for one in found.strays if 0 <= one.probe_stream < len(plan.files)]
     bound = {name: str(value) for name, value in plan.config.bind.items()}
     verdict.checks = [
         check_reading(plan.config.query, bound, plan.query),
         _check_files(plan, directory, collectors, found.odd_rows),
         _oracle(verdict),
-        _rows(found),
-        _pairs(found),
+        _rows(verdict, found),
+        _pairs(verdict, found),
         _window_bounds(verdict),
         check_conservation(outcome, trace),
         check_fifo(trace),
@@ -131,14 +188,9 @@ def judge(
             sum(file.tuples for file in plan.files),
             own=not all(graph.specs[source].is_ours for source in graph.sources),
         ),
-        _sinks(plan, outcome, trace, found, lateness, collectors.num_rows),
+        _sinks(plan, outcome, trace, found, lateness.claimed, collectors.num_rows),
         latencies.check(),
-        lateness.check(
-            plan.query,
-            plan.feeding,
-            answered=found.answered_late,
-            exact=verdict.claims_exact,
-        ),
+        lateness.check(answered=found.answered_late, exact=verdict.claims_exact),
         CheckResult(name="figures", passed=None, detail=_FIGURES),
     ]
     if recovered:
@@ -146,21 +198,11 @@ def judge(
         verdict.as_promised = verdict.checks[-1].passed is True
     if approximation is None:
         return verdict, found.latencies, None
-    approximated = measure_approximation(plan, approximation, directory, outcome, verdict, trace)
+    approximated = _measure_approximation(plan, approximation, directory, outcome, verdict, trace)
     sampled = approximated.checks(verdict)
     verdict.checks += sampled
     verdict.as_promised |= sampled[0].passed is True
     return verdict, found.latencies, approximated
-
-
-def _offenders(plan: Plan, found: PairDifferences, trace: Path) -> list[Offender]:
-    """Return the pairs to be named, those of tuples that exist with when these arrived."""
-    numbers = arrivals_of_offenders(found.offenders, plan.files, plan.feeding.disorder)
-    offenders = [
-        replace(one, arrivals_ms=arrivals_of(numbers[one.probe_stream, one.probe_id], trace))
-        for one in found.offenders
-    ]
-    return offenders + [one for one in found.strays if 0 <= one.probe_stream < len(plan.files)]
 
 
 def _require_files(plan: Plan, directory: Path) -> None:
@@ -279,29 +321,54 @@ def _sinks(
     plan: Plan,
     outcome: Outcome,
     trace: ReadTrace,
-    found: PairDifferences,
-    lateness: Lateness,
+    found: PairComparison,
+    late: int,
     collectors: int,
 ) -> CheckResult:
+    """Check that what sinks received is what is in the files, in rows by sender and in bytes.
+
+    The files have so many *late* tuples, and rows of *collectors*. They do not say who sent a late
+    tuple, or what a collector did: where tuples were late, a sender may have sent more rows than
+    the files have of it. An actor of the user's own may send sinks messages of other sizes, and
+    emit results itself.
+    """
     graph = plan.graph()
-    sinks = {name for name, spec in graph.specs.items() if spec.actor is Sink}
-    written = FileTotals(
-        by_sender=found.by_sender,
-        pairs=found.reported,
-        late=lateness.claimed,
-        collectors=collectors,
-        streams=max(2, len(plan.files)),
-        ours=all(spec.is_ours for spec in graph.specs.values()),
-    )
-    return check_sinks(outcome, trace, sinks, list(graph), written)
+    specs = graph.specs
+    ours = all(spec.is_ours for spec in specs.values())
+    to_sinks = [channel for channel in trace.received if specs[channel[1]].actor is Sink]
+    messages = sum(trace.received[channel] for channel in to_sinks)
+    if outcome.recovered or not messages:
+        why = "results wait for snapshots, or come again" if messages else "nothing reached a sink"
+        return CheckResult(name="sinks", passed=None, detail=why)
+    sent: Counter[str] = Counter()
+    for channel in to_sinks:
+        sent[channel[0]] += trace.rows[channel]
+    in_files = dict(zip(graph, found.by_sender.tolist(), strict=True))
+    wrong = [
+        f"{sender} sent {sent[sender]:,} rows, and the files have {count:,} of it"
+        for sender, count in in_files.items()
+        if (count > sent[sender] and ours) or (count < sent[sender] and not late)
+    ]
+    reports = sum(in_files.values()) + late
+    if not wrong and (sent.total() > reports or (sent.total() < reports and ours)):
+        wrong.append(f"sinks received {sent.total():,} rows, and the files have {reports:,}")
+    nbytes = sum(trace.nbytes[channel] for channel in to_sinks)
+    ids_of_results = max(2, len(plan.files)) * found.reported
+    due = messages * HEADER_BYTES + _ROW_BYTES * reports
+    due += _ID_BYTES * ids_of_results + _COLLECTOR_BYTES * collectors
+    if ours and nbytes != due:
+        wrong.append(f"sinks received {nbytes:,} bytes, and what the files have takes {due:,}")
+    detail = f"the files have what {messages:,} messages brought, by rows of each sender"
+    detail += " and by bytes" if ours else "; own actors may send messages of other sizes"
+    return CheckResult(name="sinks", passed=not wrong, detail="; ".join(wrong[:3]) or detail)
 
 
-def _rows(found: PairDifferences) -> CheckResult:
+def _rows(verdict: Verdict, found: PairComparison) -> CheckResult:
     detail = "every row is of a tuple that may have pairs"
     if found.stray_rows:
         detail = (
             f"{found.stray_rows:,} rows are of no tuple that may have pairs, and claim "
-            f"{found.invented:,}"
+            f"{verdict.invented:,}"
         )
         if found.strays:
             first = found.strays[0]
@@ -311,8 +378,8 @@ def _rows(found: PairDifferences) -> CheckResult:
     return CheckResult(name="rows", passed=not found.stray_rows, detail=detail)
 
 
-def _pairs(found: PairDifferences) -> CheckResult:
-    others, passed = found.inconsistent, True if found.listed else None
+def _pairs(verdict: Verdict, found: PairComparison) -> CheckResult:
+    others, passed = verdict.inconsistent, True if found.listed else None
     if others:
         passed = False
         detail = f"{others:,} tuples were reported with other pairs than a replay lists"
@@ -331,3 +398,61 @@ def _window_bounds(verdict: Verdict) -> CheckResult:
     return CheckResult(
         name="window bounds", passed=verdict.expired == 0 if judged else None, detail=detail
     )
+
+
+def _measure_approximation(
+    plan: Plan,
+    approximation: Approximation,
+    directory: Path,
+    outcome: Outcome,
+    verdict: Verdict,
+    trace: ReadTrace,
+) -> Approximated:
+    """Return the figures of the approximate run in *directory*."""
+    stated, error = _stated_recall(approximation.kept, plan.files, directory)
+    recovered = outcome.recovered
+    link, nbytes = _busiest_link(trace, plan.graph().placement)
+    return Approximated(
+        stated_recall=stated,
+        standard_error=error,
+        recall=verdict.right / verdict.expected if verdict.expected else None,
+        link=link,
+        link_bytes_ps=nbytes * NS_PER_S / max(outcome.virtual_ns, 1),
+        byte_budget=approximation.byte_budget,
+        exact=approximation.exact and not (recovered and recovered.weakens),
+    )
+
+
+def _stated_recall(
+    kept: Sequence[TupleSample], files: Sequence[StreamData], directory: Path
+) -> tuple[float | None, float | None]:
+    """Return the recall and its standard error as estimated from the results; None of none."""
+    found = [
+        _results_by_value(tuples, file, summary_path(directory, stream))
+        for stream, (tuples, file) in enumerate(zip(kept, files, strict=True))
+    ]
+    values, of = np.unique(np.concatenate([values for values, _ in found]), return_inverse=True)
+    results = np.bincount(of, np.concatenate([counts for _, counts in found]), len(values))
+    return kept[0].values.recall(values, results) if results.any() else (None, None)
+
+
+def _results_by_value(
+    kept: TupleSample, file: StreamData, summary: Path
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of a stream's probing tuples, and how many results each had."""
+    table = pq.read_table(summary, columns=["probe_id", "count"])
+    columns = [batch.fields[kept.field] for batch in file.batches()]
+    values = np.concatenate([np.empty(0), *columns])
+    probe_id, count = table["probe_id"].to_numpy(), table["count"].to_numpy()
+    known = (probe_id >= 0) & (probe_id < len(values))
+    return values[probe_id[known]], count[known]
+
+
+def _busiest_link(trace: ReadTrace, placement: Mapping[str, str]) -> tuple[str, int]:
+    """Return the two sites between which most bytes went, and how many."""
+    carried: Counter[str] = Counter()
+    for channel, nbytes in trace.nbytes.items():
+        ends = {placement[actor] for actor in channel}
+        if len(ends) == 2:
+            carried[" - ".join(sorted(ends))] += nbytes
+    return max(carried.items(), key=lambda item: item[1], default=("none", 0))

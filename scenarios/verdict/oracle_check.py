@@ -7,9 +7,8 @@ is on disk. A row of a tuple that does not exist is read too: what it claims is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,55 +16,23 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from actors.feed import Disorder, Recorded, StreamData, open_feed
+from actors.feed import StreamData
 from actors.result_files import id_columns, pairs_path, summary_path
 from joins.batch import Batch
 from joins.errors import DataError
 from joins.hashing import mix, mix_rows
 from joins.matches import Matches
+from joins.oracle.match import clear_unsatisfied
+from joins.queries.conditions import Field
 from joins.queries.query import JoinQuery
 from joins.semijoins.value_sample import TupleSample, ValueSample
 from joins.sliding_column import values_at
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram, ListedPairs, Summaries
-from scenarios.verdict import OFFENDERS_NAMED, Offender, PairCounts, expectation
-from scenarios.verdict.latency_check import LatencyCheck
+from scenarios.verdict import OFFENDERS_NAMED, Offender, Verdict, expectation
+from scenarios.verdict.arrival_checks import LatencyCheck
+from scenarios.verdict.expectation import Expectation
 from topologies.topology import Approximation
-
-
-@dataclass(kw_only=True)
-class PairDifferences(PairCounts):
-    """How a run's pairs differ from the expected ones.
-
-    Attributes
-    ----------
-    stray_rows
-        Rows, of reports and of the list, that belong to no probing tuple.
-    odd_rows
-        Rows of reports that no actor can have sent.
-    reported, by_sender
-        Pairs that reports claim, and their rows by the rank of the actor that sent them.
-    listed
-        Whether the run listed its pairs.
-    answered_late
-        Tuples that were dropped as late, and answered.
-    offenders
-        The first differing pairs of probing tuples that exist, without arrivals.
-    strays
-        The first listed pairs of no such tuple; with the offenders, `OFFENDERS_NAMED` at most.
-    latencies
-        Of every tuple, in nanoseconds.
-    """
-
-    stray_rows: int = 0
-    odd_rows: int = 0
-    reported: int = 0
-    by_sender: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    listed: bool = False
-    answered_late: int = 0
-    offenders: list[Offender] = field(default_factory=list)
-    strays: list[Offender] = field(default_factory=list)
-    latencies: LatencyHistogram = field(default_factory=LatencyHistogram)
 
 
 class _Differing(NamedTuple):
@@ -76,18 +43,8 @@ class _Differing(NamedTuple):
     fingerprint: np.ndarray
 
 
-def compare_with_oracle(
-    plan: Plan,
-    directory: Path,
-    pairs_directory: Callable[[], Path],
-    *,
-    late: tuple[np.ndarray, ...],
-    again: bool,
-    ahead: expectation.Expectation | None,
-    approximation: Approximation | None,
-    latencies: LatencyCheck,
-) -> PairDifferences:
-    """Compare the results in *directory* with the oracle's.
+class PairComparison:
+    """The results of a run, compared with the oracle's.
 
     Parameters
     ----------
@@ -98,6 +55,9 @@ def compare_with_oracle(
     pairs_directory
         Called only when something differs: returns where the same run's pairs are, replaying it if
         they were not kept.
+    verdict
+        Gets the counts of pairs, and the first differing pairs of probing tuples that exist,
+        without arrivals.
     late
         Per stream the tuples that the run dropped as late; no pair of theirs is expected.
     again
@@ -107,26 +67,187 @@ def compare_with_oracle(
         What the oracle has worked out already, of use where no tuple was late.
     approximation
         What the run keeps, where it leaves results out on purpose.
+    latency_check
+        Is given the latencies of all tuples.
+
+    Attributes
+    ----------
+    listed
+        Whether the run listed its pairs.
+    stray_rows
+        Rows, of reports and of the list, that belong to no probing tuple.
+    odd_rows
+        Rows of reports that no actor can have sent.
+    reported, by_sender
+        Pairs that reports claim, and their rows by the rank of the actor that sent them.
+    answered_late
+        Tuples that were dropped as late, and answered.
+    strays
+        The first listed pairs of no probing tuple that exists; with the verdict's offenders,
+        `OFFENDERS_NAMED` at most.
     latencies
-        Is given those of all tuples.
+        Of every tuple, in nanoseconds.
     """
-    differences = PairDifferences(listed=plan.config.pairs)
-    late = late if plan.query.interval or plan.feeding.disorder else ()
-    if ahead is None or any(map(len, late)):
-        sums = expectation.expected_sums(plan.query, plan.files, late)
-    else:
-        sums = ahead.sums()
-    kept = _kept_tuples(approximation.kept, plan.files) if approximation else None
-    differing, strays = _compare_sums(plan, directory, late, kept, differences, sums, latencies)
-    differences.differing_tuples = sum(len(one.ids) for one in differing)
-    if differences.differing_tuples:
-        _compare_pairs(plan, pairs_directory(), late, differing, differences, again=again)
-    differences.wrong += differences.invented
-    differences.strays = [
-        _offender("wrong", *stray)
-        for stray in strays[: OFFENDERS_NAMED - len(differences.offenders)]
-    ]
-    return differences
+
+    def __init__(
+        self,
+        plan: Plan,
+        directory: Path,
+        pairs_directory: Callable[[], Path],
+        verdict: Verdict,
+        *,
+        late: tuple[np.ndarray, ...],
+        again: bool,
+        ahead: Expectation | None,
+        approximation: Approximation | None,
+        latency_check: LatencyCheck,
+    ) -> None:
+        self._query, self._files, self._verdict = plan.query, plan.files, verdict
+        self._late = late if plan.query.interval or plan.feeding.disorder else ()
+        self.listed = plan.config.pairs
+        self.latencies = LatencyHistogram()
+        self.stray_rows = self.odd_rows = self.reported = self.answered_late = 0
+        self._probing = [file.tuples for file in plan.files]
+        if plan.query.interval:
+            self._probing[1 - plan.query.reach.base] = 0
+        actors = len(plan.graph())
+        reports = [
+            Summaries(summary_path(directory, stream), tuples, actors)
+            for stream, tuples in enumerate(self._probing)
+        ]
+        listed = None
+        if self.listed:
+            listed = ListedPairs(
+                pairs_path(directory),
+                self._query.streams,
+                self._probing,
+                strays_max=OFFENDERS_NAMED,
+            )
+        kept = _kept_tuples(approximation.kept, plan.files) if approximation else None
+        differing = self._compare_sums(reports, listed, kept, ahead, latency_check)
+        self.by_sender = np.sum([report.by_sender for report in reports], axis=0)
+        verdict.differing_tuples = sum(len(one.ids) for one in differing)
+        if verdict.differing_tuples:
+            # A run in virtual time that did not list its pairs reported what its replay lists, or
+            # the pairs say nothing about it. A live run's replay need not be the same.
+            replayed = not self.listed and plan.config.clock == "virtual"
+            self._compare_pairs(pairs_directory(), differing, again=again, replayed=replayed)
+        verdict.wrong += verdict.invented
+        strays = listed.strays[: OFFENDERS_NAMED - len(verdict.offenders)] if listed else []
+        self.strays = [_offender("wrong", *stray) for stray in strays]
+
+    def _compare_sums(
+        self,
+        reports: Sequence[Summaries],
+        listed: ListedPairs | None,
+        kept: Sequence[np.ndarray] | None,
+        ahead: Expectation | None,
+        latency_check: LatencyCheck,
+    ) -> list[_Differing]:
+        """Return per stream the tuples whose sums are not as expected."""
+        verdict, late = self._verdict, self._late
+        nothing = _Differing(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint64))
+        differing = [[nothing] for _ in self._probing]
+        for expected in self._expected_sums(ahead):
+            stream, stop = expected.stream, int(expected.probe_id[-1]) + 1
+            found = reports[stream].take(stop)
+            count, fingerprint = found.pairs, found.fingerprint
+            verdict.expected += expected.total
+            self.reported += int(count.sum())
+            self.latencies.add(found.latest[found.latest >= 0])
+            latency_check.add_latencies(stream, int(expected.probe_id[0]), found.latest)
+            if listed:
+                count, fingerprint = listed.take(stream, stop)
+                unlike = (found.pairs != count) | (found.fingerprint != fingerprint)
+                verdict.inconsistent += int(unlike.sum())
+            if late and len(late[stream]):
+                answered = expected.probe_id[count > 0]
+                place = np.searchsorted(late[stream], answered)  # both ascend
+                self.answered_late += int((values_at(late[stream], place, -1) == answered).sum())
+            if kept:
+                # All tuples of a result have one value: with the probing tuple the result is kept.
+                here = kept[stream][expected.probe_id]
+                other_count = count != expected.count * here
+                off = other_count | (fingerprint != expected.fingerprint * here)
+                verdict.off_sample += int(off.sum())
+            unlike = (count != expected.count) | (fingerprint != expected.fingerprint)
+            differing[stream].append(
+                _Differing(expected.probe_id[unlike], count[unlike], fingerprint[unlike])
+            )
+        for report in reports:
+            report.finish()
+            self.stray_rows += report.sums.stray_rows
+            self.odd_rows += report.odd_rows
+            self.reported += report.sums.stray_pairs
+            verdict.invented += report.sums.stray_pairs
+        verdict.produced = self.reported
+        if listed:
+            listed.finish()
+            verdict.produced, verdict.invented = listed.rows, listed.stray_rows
+            self.stray_rows += listed.stray_rows
+        return [_Differing(*map(np.concatenate, zip(*parts, strict=True))) for parts in differing]
+
+    def _expected_sums(self, ahead: Expectation | None) -> Iterator[Matches]:
+        """Yield what the oracle expects; raise :exc:`DataError` where tuples that probe lack."""
+        if ahead is None or any(map(len, self._late)):
+            sums = expectation.expected_sums(self._query, self._files, self._late)
+        else:
+            sums = ahead.sums()
+        stops = [0] * len(self._probing)
+        for expected in sums:
+            if len(expected):
+                stops[expected.stream] = int(expected.probe_id[-1]) + 1
+                yield expected
+        for name, stop, tuples in zip(self._query.streams, stops, self._probing, strict=True):
+            if stop < tuples:
+                raise DataError(
+                    f"stream {name!r}: the oracle ended at tuple {stop:,} of {tuples:,}: the "
+                    "answer cannot be judged"
+                )
+
+    def _compare_pairs(
+        self, directory: Path, differing: list[_Differing], *, again: bool, replayed: bool
+    ) -> None:
+        """Count the pairs that differ by kind, and name the first."""
+        verdict, query, files = self._verdict, self._query, self._files
+        for expected, allowed in self._expected_and_allowed(again=again):
+            stream = expected.stream
+            if not len(expected):
+                continue
+            # Both ascend, and a chunk is a short stretch of all that differ.
+            ends = np.searchsorted(differing[stream].ids, expected.probe_id[[0, -1]] + [0, 1])
+            near = [column[slice(*ends)] for column in differing[stream]]
+            mine = np.isin(near[0], expected.probe_id)
+            suspects, *reported = (column[mine] for column in near)
+            if not len(suspects):
+                continue
+            want = _matches_of(expected, suspects)
+            may = want if allowed is expected else _matches_of(allowed, suspects)
+            have = _read_pairs(directory, query, stream, suspects)
+            if replayed:
+                unlike = [a != b for a, b in zip(_sums_of(have, suspects), reported, strict=True)]
+                verdict.inconsistent += int(np.any(unlike, axis=0).sum())
+            _, first, times = np.unique(_row_ranks(have), return_index=True, return_counts=True)
+            have = have[first]
+            spurious = _without(have, may)
+            holds = _holds(query, files, stream, spurious)
+            for kind, pairs in {
+                "missing": _without(want, have),
+                "duplicate": np.repeat(have, times - 1, axis=0),
+                "expired": spurious[holds],
+                "wrong": spurious[~holds],
+            }.items():
+                setattr(verdict, kind, getattr(verdict, kind) + len(pairs))
+                named = pairs[: OFFENDERS_NAMED - len(verdict.offenders)].tolist()
+                verdict.offenders += [_offender(kind, stream, *ids) for ids in named]
+
+    def _expected_and_allowed(self, *, again: bool) -> Iterator[tuple[Matches, Matches]]:
+        """Yield the matches that a run must have, and those that it may have, tuple by tuple."""
+        sums = partial(expectation.expected_sums, self._query, self._files, enumerate_ids=True)
+        expected = sums(late=self._late)
+        if again and any(map(len, self._late)):
+            return zip(expected, sums(), strict=True)
+        return ((matches, matches) for matches in expected)
 
 
 def _kept_tuples(kept: Sequence[TupleSample], files: Sequence[StreamData]) -> list[np.ndarray]:
@@ -149,175 +270,11 @@ def _is_kept(sample: ValueSample, values: np.ndarray) -> np.ndarray:
     return chosen | np.isin(values, sample.always)
 
 
-def _compare_sums(
-    plan: Plan,
-    directory: Path,
-    late: tuple[np.ndarray, ...],
-    kept: Sequence[np.ndarray] | None,
-    differences: PairDifferences,
-    sums: Iterable[Matches],
-    latencies: LatencyCheck,
-) -> tuple[list[_Differing], list[tuple[int, ...]]]:
-    """Return per stream the tuples whose sums are not as expected, and pairs of no tuple at all."""
-    query = plan.query
-    probing = [file.tuples for file in plan.files]
-    if query.interval:
-        probing[1 - query.reach.base] = 0
-    actors = len(plan.graph())
-    readers = [
-        Summaries(summary_path(directory, stream), tuples, actors)
-        for stream, tuples in enumerate(probing)
-    ]
-    listed = None
-    if differences.listed:
-        listed = ListedPairs(
-            pairs_path(directory), query.streams, probing, strays_max=OFFENDERS_NAMED
-        )
-    reported = 0
-    nothing = _Differing(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint64))
-    differing = [[nothing] for _ in probing]
-    for expected in _of_all(sums, query, probing):
-        stream, stop = expected.stream, int(expected.probe_id[-1]) + 1
-        found = readers[stream].take(stop)
-        count, fingerprint = found.pairs, found.fingerprint
-        differences.expected += expected.total
-        reported += int(count.sum())
-        differences.latencies.add(found.latest[found.latest >= 0])
-        latencies.add_latencies(stream, int(expected.probe_id[0]), found.latest)
-        if listed:
-            count, fingerprint = listed.take(stream, stop)
-            unlike = (found.pairs != count) | (found.fingerprint != fingerprint)
-            differences.inconsistent += int(unlike.sum())
-        if late and len(late[stream]):
-            answered = expected.probe_id[count > 0]
-            place = np.searchsorted(late[stream], answered)  # both ascend
-            differences.answered_late += int((values_at(late[stream], place, -1) == answered).sum())
-        if kept:
-            # All tuples of a result have one value: with the probing tuple the result is kept.
-            here = kept[stream][expected.probe_id]
-            off = (count != expected.count * here) | (fingerprint != expected.fingerprint * here)
-            differences.off_sample += int(off.sum())
-        unlike = (count != expected.count) | (fingerprint != expected.fingerprint)
-        differing[stream].append(
-            _Differing(expected.probe_id[unlike], count[unlike], fingerprint[unlike])
-        )
-    for reader in readers:
-        reader.finish()
-        differences.stray_rows += reader.sums.stray_rows
-        differences.odd_rows += reader.odd_rows
-        differences.invented += 0 if listed else reader.sums.stray_pairs
-        reported += reader.sums.stray_pairs
-    differences.produced = differences.reported = reported
-    differences.by_sender = np.sum([reader.by_sender for reader in readers], axis=0)
-    if listed:
-        listed.finish()
-        differences.produced = listed.rows
-        differences.invented = listed.stray_rows
-        differences.stray_rows += listed.stray_rows
-    whole = [_Differing(*map(np.concatenate, zip(*parts, strict=True))) for parts in differing]
-    return whole, listed.strays if listed else []
-
-
-def _of_all(sums: Iterable[Matches], query: JoinQuery, probing: Sequence[int]) -> Iterator[Matches]:
-    """Yield *sums*; raise :exc:`DataError` where they are not of all tuples that probe."""
-    stops = [0] * len(probing)
-    for expected in sums:
-        if len(expected):
-            stops[expected.stream] = int(expected.probe_id[-1]) + 1
-            yield expected
-    for name, stop, tuples in zip(query.streams, stops, probing, strict=True):
-        if stop < tuples:
-            raise DataError(
-                f"stream {name!r}: the oracle ended at tuple {stop:,} of {tuples:,}: the answer "
-                "cannot be judged"
-            )
-
-
-def _compare_pairs(
-    plan: Plan,
-    directory: Path,
-    late: tuple[np.ndarray, ...],
-    differing: list[_Differing],
-    differences: PairDifferences,
-    *,
-    again: bool,
-) -> None:
-    """Count the pairs that differ by kind, and name the first.
-
-    A run in virtual time that did not list its pairs reported what its replay lists, or the pairs
-    say nothing about it. A live run's replay need not be the same.
-    """
-    replayed = not differences.listed and plan.config.clock == "virtual"
-    query, files, offenders = plan.query, plan.files, differences.offenders
-    for expected, allowed in _expected_and_allowed(query, files, late, again=again):
-        stream = expected.stream
-        if not len(expected):
-            continue
-        # Both ascend, and a chunk is a short stretch of all that differ.
-        ends = np.searchsorted(differing[stream].ids, expected.probe_id[[0, -1]] + [0, 1])
-        near = [column[slice(*ends)] for column in differing[stream]]
-        mine = np.isin(near[0], expected.probe_id)
-        suspects, *reported = (column[mine] for column in near)
-        if not len(suspects):
-            continue
-        want = _matches_of(expected, suspects)
-        may = want if allowed is expected else _matches_of(allowed, suspects)
-        have = _read_pairs(directory, query, stream, suspects)
-        if replayed:
-            unlike = [a != b for a, b in zip(_sums_of(have, suspects), reported, strict=True)]
-            differences.inconsistent += int(np.any(unlike, axis=0).sum())
-        _, first, times = np.unique(_row_ranks(have), return_index=True, return_counts=True)
-        have = have[first]
-        kinds = {
-            "missing": _without(want, have),
-            "duplicate": np.repeat(have, times - 1, axis=0),
-        }
-        spurious = _without(have, may)
-        holds = _holds(query, files, stream, spurious)
-        kinds["expired"], kinds["wrong"] = spurious[holds], spurious[~holds]
-        for kind, pairs in kinds.items():
-            setattr(differences, kind, getattr(differences, kind) + len(pairs))
-            named = pairs[: OFFENDERS_NAMED - len(offenders)].tolist()
-            offenders += [_offender(kind, stream, *ids) for ids in named]
-
-
 def _offender(kind: str, stream: int, probe_id: int, *matches: int) -> Offender:
     match_id = matches if len(matches) > 1 else matches[0]
     return Offender(
         kind=kind, probe_stream=stream, probe_id=probe_id, match_id=match_id, arrivals_ms={}
     )
-
-
-def arrivals_of_offenders(
-    offenders: Iterable[Offender],
-    files: tuple[StreamData, ...],
-    disorder: Disorder | Recorded | None,
-) -> dict[tuple[int, int], int]:
-    """Return the arrival number of each probing tuple of *offenders*, by its stream and id."""
-    wanted = {(one.probe_stream, one.probe_id) for one in offenders}
-    numbers: dict[tuple[int, int], int] = {}
-    feed = open_feed(files, disorder)
-    while len(numbers) < len(wanted) and (chunk := feed.take(expectation.CHUNK_ROWS)) is not None:
-        for stream, probe_id in wanted - numbers.keys():
-            place = np.flatnonzero(chunk.parts[stream].id == probe_id)
-            if len(place):
-                numbers[stream, probe_id] = int(chunk.seq[stream][place[0]])
-    return numbers
-
-
-def _expected_and_allowed(
-    query: JoinQuery,
-    files: tuple[StreamData, ...],
-    late: tuple[np.ndarray, ...],
-    *,
-    again: bool,
-) -> Iterator[tuple[Matches, Matches]]:
-    """Yield the matches that a run must have, and those that it may have, of the same tuples."""
-    expected = expectation.expected_sums(query, files, late, enumerate_ids=True)
-    if again and any(map(len, late)):
-        allowed = expectation.expected_sums(query, files, enumerate_ids=True)
-        return zip(expected, allowed, strict=True)
-    return ((matches, matches) for matches in expected)
 
 
 def _read_pairs(directory: Path, query: JoinQuery, stream: int, suspects: np.ndarray) -> np.ndarray:
@@ -378,25 +335,22 @@ def _holds(
 
     One with the id of a tuple that does not exist does not.
     """
-    others = [other for other in range(len(files)) if other != stream] or [stream]
-    tuples_of = np.array([files[place].tuples for place in (stream, *others)])
-    holds: np.ndarray = np.all((pairs >= 0) & (pairs < tuples_of), axis=1)
-    if not holds.all():
-        holds[holds] = _holds(query, files, stream, pairs[holds])
-        return holds
-    if not len(pairs):
-        return holds
-    tuples = [(stream, _fetch(files[stream], pairs[:, 0]))]
-    tuples += [
-        (other, _fetch(files[other], ids)) for other, ids in zip(others, pairs.T[1:], strict=True)
-    ]
-    schemas = [file.schema for file in files]
-    for (probing, probes), (stored, matches) in combinations(tuples, 2):
-        for condition in query.conditions_between(probing, stored, schemas):
-            holds &= condition.holds(
-                probes.fields[condition.probe_field], matches.fields[condition.stored_field]
-            )
-    return holds
+    order = [stream, *(other for other in range(len(files)) if other != stream)]
+    streams = order * 2 if query.is_self_join else order
+    tuples_of = np.array([files[place].tuples for place in streams])
+    exist: np.ndarray = np.all((pairs >= 0) & (pairs < tuples_of), axis=1)
+    if not exist.any():
+        return exist
+    tuples = [_fetch(files[place], ids) for place, ids in zip(streams, pairs[exist].T, strict=True)]
+
+    def value(field: Field) -> np.ndarray:
+        place = field.role - 1 if query.is_self_join else order.index(field.stream)
+        return tuples[place].fields[field.name]
+
+    holds = np.ones(len(tuples[0]), np.bool_)
+    clear_unsatisfied(holds, query.predicates, value)
+    exist[exist] = holds
+    return exist
 
 
 def _fetch(file: StreamData, ids: np.ndarray) -> Batch:

@@ -68,7 +68,7 @@ def carried(rng: np.random.Generator) -> CarriedMessages:
     took += sent * SENT_PS + sent_bytes * SENT_BYTE_PS
     return CarriedMessages(
         seconds=took / 1e12,
-        local=local,
+        served=local + received,
         received=received,
         received_bytes=received_bytes,
         sent=sent,

@@ -8,7 +8,7 @@ from typing import Any, cast
 from netsim.cost import OperatorCost, TransportCost, load_profile
 from scenarios import scenario_files
 from scenarios.calibration.fit import Calibrated, write_profile
-from scenarios.calibration.live_runs import observe
+from scenarios.calibration.live_runs import Watched
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
 from scenarios.preparation import prepare_by_spark
@@ -18,10 +18,11 @@ from tests.scenarios.calibration.conftest import BATCH, ROWS
 
 
 def test_every_operator_is_watched(split_join: RunConfig) -> None:
+    watched = Watched()
     with Threads(labels(2)) as processes:
-        operators, carried = observe(
-            make_plan(split_join, prepare=prepare_by_spark), cast(Any, processes)
-        )
+        watched.observe(make_plan(split_join, prepare=prepare_by_spark), cast(Any, processes))
+    operators = {role: served for role, (served,) in watched.operators["split_join"].items()}
+    carried = watched.carried
     assert set(operators) == {"source", "router", "joiner", "sink"}
     assert operators["source"].rows == ROWS, "what a source sends"
     assert operators["router"].messages == ROWS // BATCH
@@ -29,7 +30,7 @@ def test_every_operator_is_watched(split_join: RunConfig) -> None:
     assert sum(work.comparisons for _, _, work in operators["joiner"].steps()) > 0
     assert all(served.worked_ns > 0 for served in operators.values())
     messages = sum(served.messages for served in operators.values())
-    assert sum(process.local + process.received for process in carried) == messages
+    assert sum(process.served for process in carried) == messages
     assert sum(process.sent for process in carried) == sum(process.received for process in carried)
     assert sum(process.sent_bytes for process in carried) > 8 * ROWS
 

@@ -101,7 +101,7 @@ def test_no_garbage_is_collected_while_calls_are_timed() -> None:
         amid_calls.append(len(collections) - before)
         return Work(inserts=1)
 
-    filled = Filled(lambda batch, matches: [("insert", batch, allocate)], nbytes=64)
+    filled = Filled(lambda batch, matches: [("insert", allocate)], nbytes=64)
     workload = Workload(structure="list", fill=lambda size: filled)
     gc.callbacks.append(lambda phase, _: collections.append(phase))
     try:
@@ -117,7 +117,7 @@ def test_the_first_merge_is_no_sample() -> None:
     """It may be given memory that was never touched."""
     works = iter([1] * 3 + [1000] + [1] * 1000)
     filled = Filled(
-        lambda batch, matches: [("insert", batch, lambda: Work(inserts=next(works, 1)))], nbytes=64
+        lambda batch, matches: [("insert", lambda: Work(inserts=next(works, 1)))], nbytes=64
     )
     workload = Workload(structure="list", fill=lambda size: filled, merges=True)
     found = measure(workload, filled, 64, 1, 2)
@@ -146,7 +146,7 @@ def test_what_others_have_disturbed_is_measured_again(
 
     def fill(name: str, size: int) -> Filled:
         found.append(name)
-        return Filled(lambda batch, matches: [("insert", batch, lambda: Work(inserts=1))], 64)
+        return Filled(lambda batch, matches: [("insert", lambda: Work(inserts=1))], 64)
 
     works = [Workload(structure=name, fill=partial(fill, name)) for name in "ab"]
     readings = iter(paces)
@@ -261,7 +261,7 @@ def test_what_is_inserted_into_subwindows_has_been_sorted(
     workload = next(one for one in workloads() if one.structure == name)
     todo = workload.fill(1024).rounds(1024, 2)
     monkeypatch.setattr(structure_work, "np", None)  # neither drawn nor sorted in the clock
-    assert [name for name, _, function in todo if function()][:2] == ["insert", "probe"]
+    assert [name for name, function in todo if function()][:2] == ["insert", "probe"]
 
 
 def test_subwindows_are_measured_in_large_batches_that_are_no_larger_than_they_are() -> None:

@@ -197,6 +197,9 @@ BROKEN |= {
     "messages are about a span the wrong way round": Mutant(
         FREE, _recorded(lambda at: at.update(last=-5)), "trace", "do not exist"
     ),
+    "messages go to actors that are sent nothing": Mutant(
+        FREE, _recorded(lambda at: at.update(receiver=0)), "trace", "nothing is sent"
+    ),
     "a message has another number": Mutant(
         FREE, _recorded(lambda at: at.update(seq=at["seq"] + 1)), "conservation", "numbers"
     ),

@@ -81,5 +81,5 @@ def test_what_no_run_reads_is_not_summed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(expectation, "_blocks", counted)
     schema = Schema(stream="T", fields={})
     sums = expectation.ColumnSums.of_stream(StreamFile(schema=schema, directory=tmp_path, rows=9))
-    assert sums.of == {"ts": sum(ts * (2 * ts + 1) for ts in range(9))}
+    assert sums == {"ts": sum(ts * (2 * ts + 1) for ts in range(9))}
     assert len(read) == 1

@@ -17,8 +17,7 @@ from joins.queries.interval import Interval
 from scenarios.verdict.expectation import expected_sums
 from scenarios.worlds import fuzzing
 from scenarios.worlds.drawing import draw_worlds
-from scenarios.worlds.fuzzing import fuzz, try_world
-from scenarios.worlds.shrinking import shrink
+from scenarios.worlds.fuzzing import fuzz, shrink, try_world
 from scenarios.worlds.world import Recording, World, WorldStream, read_recording
 from tests.scenarios.verdict.broken import wrapped
 from topologies import TOPOLOGIES
