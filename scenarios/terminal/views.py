@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from scenarios.calibration.live_runs import LivePrediction
     from scenarios.engines.comparison import EngineRanking
     from scenarios.many_runs import SystemComparison
-    from scenarios.planners.planner import Proposal
+    from scenarios.planners import Proposal
     from scenarios.study.findings import Findings
     from scenarios.study.reproduction import ReproducedPaper
     from scenarios.study.study import Study
