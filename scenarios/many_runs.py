@@ -23,12 +23,11 @@ from scenarios.config import RunConfig
 from scenarios.formatting import group_refusals
 from scenarios.machine import versions
 from scenarios.measures import Parts, record
-from scenarios.plan import Plan, Prepare, make_plan
+from scenarios.plan import Plan, Prepare, check_parameters, make_plan, parameter_names
 from scenarios.report.run_summary import write_run_json
 from scenarios.run import FinishedRun, InlineHosting, Judging, execute
 from scenarios.run_directory import POINTS, TRACE, WrittenResult, remove_matching
 from scenarios.scenario_files import ConfigError, change
-from scenarios.system_choice import check_parameters, parameter_names
 from topologies import TOPOLOGIES, Named, Topology, TopologyError, find_topologies
 from topologies.topology import TopologyFaultError
 

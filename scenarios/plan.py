@@ -1,9 +1,15 @@
-"""From a configuration to everything looked up and prepared."""
+"""From a configuration to everything looked up and prepared.
+
+Which system evaluates a query that names none follows from the query alone, because it is chosen
+before any data are read: the first system of `RULES` that can evaluate the query as it is set.
+Their order is that of measured comparisons (`joinsim compare`), whose winner at a rate, a window
+and a network of one's own may be another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +19,7 @@ import networkx as nx
 from actors.feed import Disorder, Recorded, StreamData, StreamFile, StreamTable
 from actors.hosting.processes import reach
 from actors.source import Feeding
+from joins.errors import suggest
 from joins.queries.parser import on_one_line, parse_query
 from joins.queries.query import JoinQuery
 from joins.queries.selection import select
@@ -21,17 +28,110 @@ from netsim.cost import CostProfile, load_profile, operator_profiles
 from netsim.faults import Faults
 from scenarios.config import RunConfig, build_network, check_links
 from scenarios.faults_config import check_names, fault_rows
+from scenarios.formatting import group_refusals
 from scenarios.scenario_files import ConfigError, validate
-from scenarios.system_choice import SystemChoice, choose, refusal
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
-from topologies import AUTO, TOPOLOGIES, Topology, find_topology
+from topologies import AUTO, TOPOLOGIES, Topology, TopologyError, find_topology
 from topologies.actor_graph import ActorGraph
 from topologies.assumptions import assumptions_of
 from topologies.topology import Job
 
 Prepare = Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]]
 """Returns the streams of a query, prepared."""
+
+
+SMALL_WINDOW = 2_500
+"""Tuples up to which it is faster to scan a window than to search an index of it."""
+
+
+def _any(query: JoinQuery) -> bool:
+    return True
+
+
+def _keyed(query: JoinQuery) -> bool:
+    return query.key is not None
+
+
+def _small(query: JoinQuery) -> bool:
+    return query.window is not None and all(
+        window.kind == "count" and window.length <= SMALL_WINDOW for window in query.windows
+    )
+
+
+RULES: tuple[tuple[str, Callable[[JoinQuery], bool], str], ...] = (
+    ("hash_join", _keyed, "an equality sends each tuple to the one PE of its key"),
+    ("kp_oij", _keyed, "in an interval join with an equality each key has its PE"),
+    ("dp_oij", _any, "in an interval join without an equality PEs take tuples in turns"),
+    ("join_matrix", _small, "without an equality small windows are best scanned, in a grid of PEs"),
+    (
+        "panjoin",
+        _any,
+        "without an equality large windows need an index, which it divides by values",
+    ),
+    ("spo_join", _any, "without an equality a stream that joins itself needs an index"),
+    ("ibwj", _any, "each stream has a window of its own"),
+    ("semijoin", _any, "it joins more than two streams, each at a site of its own"),
+)
+"""Systems in the order in which they are tried, for which queries, and why; then all others."""
+
+
+def choose(
+    query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]
+) -> tuple[Topology[Any], str]:
+    """Return the system for *query*, and why: of those that have *parameters*, the first that can.
+
+    Raise :exc:`ConfigError` for parameters that no system has, and :exc:`TopologyError` with the
+    reasons where none can evaluate the query.
+    """
+    check_parameters(parameters, TOPOLOGIES.values(), "topology")
+    preferred = [(name, why) for name, fits, why in RULES if fits(query)]
+    whatever = [(name, "those preferred cannot evaluate the query so") for name in TOPOLOGIES]
+    refusals = {}
+    for name, why in (*preferred, *whatever):
+        topology = TOPOLOGIES[name]
+        if not topology.exact or not parameters.keys() <= parameter_names(topology):
+            continue
+        refused = refusal(topology, query, feeding)
+        if refused is None:
+            return topology, f"no topology was named: {name} is taken, because {why}"
+        refusals[name] = refused
+    if not refusals:
+        raise ConfigError(
+            f"no topology has all of the parameters {', '.join(parameters)}: name one, and its own"
+        )
+    raise TopologyError(f"no system can evaluate the query: {group_refusals(refusals)}")
+
+
+def refusal(
+    topology: Topology[Any], query: JoinQuery, feeding: Feeding, parameters: Any = None
+) -> str | None:
+    """Return why *topology* cannot evaluate *query*; None where it can.
+
+    Without *parameters* it is left at its defaults.
+    """
+    job = replace(topology.sketch(query), feeding=feeding)
+    try:
+        topology.build(job, parameters or topology.parameters_type())
+    except TopologyError as error:
+        return str(error)
+    return None
+
+
+def check_parameters(keys: Iterable[str], topologies: Iterable[Topology[Any]], who: str) -> None:
+    """Raise :exc:`ConfigError` for a key that is no parameter of any of *topologies*.
+
+    The message calls one of them *who*.
+    """
+    every = sorted(set().union(*map(parameter_names, topologies)))
+    for key in keys:
+        if key not in every:
+            raise ConfigError(f"{key}: no {who} has such a parameter; {suggest(key, every)}")
+
+
+def parameter_names(topology: Topology[Any]) -> set[str]:
+    """Return the names of the parameters of *topology*."""
+    return {field.name for field in fields(topology.parameters_type)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +149,7 @@ class Plan:
     warnings
         What a person should know before the run.
     choice
-        The topology, where none was named; it is that of *config* too.
+        Why that topology, where none was named; it is that of *config* too.
     """
 
     config: RunConfig
@@ -60,7 +160,7 @@ class Plan:
     files: tuple[StreamData, ...]
     address: str | None = None
     warnings: tuple[str, ...] = ()
-    choice: SystemChoice | None = None
+    choice: str | None = None
 
     @property
     def query_line(self) -> str:
@@ -120,7 +220,7 @@ class Plan:
         chosen = make_parameters(self.topology, self.config.parameters)
         noted = self.topology.notes(self.job(pairs=False), chosen)
         if self.choice is not None:
-            noted = (str(self.choice), *noted)
+            noted = (self.choice, *noted)
         config = self.config
         matters = config.backend == "ray" or config.network.sites == "processes"
         if config.processes != RunConfig.model_fields["processes"].default and not matters:
@@ -213,8 +313,7 @@ def make_plan(
     query = bound_query(config.query, config.bind)
     choice = None
     if topology is None and config.topology == AUTO:
-        choice = choose(query, _feeding(config), config.parameters)
-        topology = choice.topology
+        topology, choice = choose(query, _feeding(config), config.parameters)
         config = config.model_copy(update={"topology": topology.name})
     topology = topology or find_topology(config.topology)
     parameters = make_parameters(topology, config.parameters)
@@ -261,9 +360,8 @@ def topology_of(config: RunConfig) -> Topology[Any]:
     """Return the topology that *config* names, or the one chosen for its query."""
     if config.topology != AUTO:
         return find_topology(config.topology)
-    return choose(
-        bound_query(config.query, config.bind), _feeding(config), config.parameters
-    ).topology
+    query = bound_query(config.query, config.bind)
+    return choose(query, _feeding(config), config.parameters)[0]
 
 
 def bound_query(text: str, values: Mapping[str, str | int]) -> JoinQuery:

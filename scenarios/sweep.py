@@ -18,12 +18,11 @@ import numpy as np
 from joins.errors import suggest
 from joins.queries.parser import parse_query
 from scenarios.config import FeedingConfig, NetworkConfig, RunConfig, name_topology, plain_value
-from scenarios.plan import topology_of
+from scenarios.plan import parameter_names, topology_of
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.section import REPEATS_MAX, StudySection
 from scenarios.study.study import Study, build_study
 from scenarios.synthetic import parse
-from scenarios.system_choice import parameter_names
 from topologies import AUTO, find_topology
 
 MEASURES = {
@@ -34,7 +33,7 @@ MEASURES = {
 """What a sweep measures unless it is said, to what that is called; see `scenarios.measures`."""
 
 SUSTAINABLE = "sustainable_tps"
-"""What a search finds at each point: see `scenarios.sustainable.is_sustained`."""
+"""What a search finds at each point: see `scenarios.measures.is_sustained`."""
 SEARCHED = {
     SUSTAINABLE: "sustainable rate, tuples/s",
     "latency_ms.p95": "latency p95 at that rate, ms",

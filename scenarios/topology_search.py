@@ -28,15 +28,13 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from actors.protocol import NS_PER_S, Progress
 from netsim.network import NetworkError
 from scenarios.config import RunConfig
-from scenarios.measures import END_ROLES, look_up, record
+from scenarios.measures import END_ROLES, is_sustained, look_up, record
 from scenarios.observer import Line
-from scenarios.plan import Plan, Prepare, bound_query, make_plan
+from scenarios.plan import Plan, Prepare, bound_query, make_plan, parameter_names
 from scenarios.run import Simulated, execute, simulate
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.judging import Estimate
-from scenarios.sustainable import is_sustained
 from scenarios.sweep import PES
-from scenarios.system_choice import parameter_names
 from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 
 
