@@ -398,7 +398,8 @@ class RunConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _live_on_ray(self) -> RunConfig:
+    def _means_something(self) -> RunConfig:
+        """Refuse keys that do not go together."""
         if self.clock == "live" and self.backend != "ray":
             raise ValueError(
                 "clock = 'live' is for actors in processes of their own: set backend = 'ray' too"
@@ -408,10 +409,6 @@ class RunConfig(Section):
                 f"recovery.guarantee = {self.recovery.guarantee!r} is for virtual time: a live run "
                 "recovers exactly once, or ends with its processes where there is no recovery"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _faults_in_virtual_time(self) -> RunConfig:
         if self.clock == "live" and self.faults:
             raise ValueError("faults are of virtual time: leave out clock = 'live'")
         if self.faults and self.network.transport == "none" and self.backend == "ray":
@@ -419,10 +416,6 @@ class RunConfig(Section):
                 "without a transport a message may arrive twice, and a process of Ray has it once: "
                 "set backend = 'inline', or network.transport = 'reliable'"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _measures_something(self) -> RunConfig:
         if self.measured is not None and self.measured[0] >= self.measured[1]:
             raise ValueError(
                 f"measured = {list(self.measured)}: the first arrival must come before the end"

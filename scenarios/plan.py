@@ -273,15 +273,13 @@ class Plan:
         """Return the actors of the run, which list pairs or only count them; by default as set."""
         pairs = self.config.pairs if pairs is None else pairs
         if pairs not in self._graphs:
-            self._graphs[pairs] = self._build(pairs=pairs)
+            built = self.topology.build(self.job(pairs=pairs), self.parameters)
+            self._graphs[pairs] = _at_sites(built, self.config)
         return self._graphs[pairs]
 
     @cached_property
     def _graphs(self) -> dict[bool, ActorGraph]:
         return {}
-
-    def _build(self, *, pairs: bool) -> ActorGraph:
-        return _at_sites(self.topology.build(self.job(pairs=pairs), self.parameters), self.config)
 
 
 def make_plan(

@@ -24,7 +24,7 @@ from actors.hosting.process_host import ProcessHost
 from actors.hosting.process_memory import peak_bytes
 from actors.hosting.processes import EACH, label_processes
 from actors.hosting.saved_run import SavedRun, SavingHost
-from actors.protocol import Host, RestartingHost
+from actors.protocol import Host
 from actors.result_files import Destination, ResultWriter, put_together, receive_piece
 from actors.results import ResultEpochs
 from joins.machine.compiling import on_first_compile
@@ -110,12 +110,15 @@ def simulate(
     graph = plan.graph(pairs=pairs)
     wiring = graph.wiring
     profiles = operator_profiles(config.profile, plan.topology.name)
+    streams = plan.query.streams
     with (
         Trace(trace_names(wiring), directory and directory / TRACE, line.on_rows) as trace,
         _host(plan, graph, clock, inline_host, disk) as (host, memory),
-        _results(plan, graph, directory, pairs=pairs) as collect,
+        ResultWriter(directory, streams=streams, actors=graph, pairs=pairs)
+        if directory
+        else nullcontext() as results,
     ):
-        kernel = _kernel(plan, collect)(
+        kernel = _kernel(plan, results.collect if results else lambda _: None)(
             wiring=wiring,
             placement=graph.placement,
             network=plan.network,
@@ -141,18 +144,6 @@ def simulate(
         )
     clock.lap("write")
     return simulated
-
-
-@contextmanager
-def _results(
-    plan: Plan, graph: ActorGraph, directory: Path | None, *, pairs: bool
-) -> Iterator[Callable[[list[Any]], None]]:
-    """Yield a result callback: a writer, or a no-op."""
-    if directory is None:
-        yield lambda results: None
-        return
-    with ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results:
-        yield results.collect
 
 
 def _kernel(plan: Plan, collect: Callable[[list[Any]], None]) -> Callable[..., Kernel]:
@@ -182,43 +173,35 @@ def _host(
     inline_host: InlineHosting,
     disk: SavedRun | None,
 ) -> Iterator[tuple[Host, Callable[[], int]]]:
-    """Yield the host that the configuration names, and a function that returns its peak memory."""
-    config = plan.config
-    if config.backend == "inline":
-        host = inline_host(graph.specs, graph.wiring, config.seed, measured=config.measured)
+    """Yield the host that the configuration names, and a function that returns its peak memory.
+
+    Processes of Ray are replaced when one is lost.
+    """
+    seed = plan.config.seed
+    if plan.config.backend == "inline":
+        host = inline_host(graph.specs, graph.wiring, seed, measured=plan.config.measured)
         yield SavingHost(host, graph, disk) if disk else host, peak_bytes
         return
-    homes = graph.homes(config.processes)
-    with _started(plan, graph, homes, clock) as processes:
-        processes.everywhere(rehearse, *plan.rehearsal)
-        clock.lap("compile")
-        in_processes, memory = _process_host(plan, graph, processes, homes)
-        yield SavingHost(in_processes, graph, disk) if disk else in_processes, memory
-
-
-def _process_host(
-    plan: Plan,
-    graph: ActorGraph,
-    processes: RayProcesses,
-    homes: Mapping[str, int],
-) -> tuple[RestartingHost, Callable[[], int]]:
-    """Return a host in *processes*, which are replaced when one is lost, and its peak memory."""
     from actors.hosting.ray_processes import ProcessLostError
 
+    homes = graph.homes(plan.config.processes)
     hosts: list[ProcessHost] = []
+    with _started(plan, graph, homes, clock) as processes:
 
-    def start() -> ProcessHost:
-        if hosts:
-            processes.restart()
-            processes.everywhere(rehearse, *plan.rehearsal)
-        seed = plan.config.seed
-        hosts.append(ProcessHost(processes, graph.specs, graph.wiring, seed, homes=homes))
-        return hosts[-1]
+        def start() -> ProcessHost:
+            if hosts:
+                processes.restart()
+                processes.everywhere(rehearse, *plan.rehearsal)
+            hosts.append(ProcessHost(processes, graph.specs, graph.wiring, seed, homes=homes))
+            return hosts[-1]
 
-    def memory() -> int:
-        return peak_bytes() + sum(hosts[-1].peak_bytes())
-
-    return JournalHost(start, graph, lost=ProcessLostError), memory
+        processes.everywhere(rehearse, *plan.rehearsal)
+        clock.lap("compile")
+        journal = JournalHost(start, graph, lost=ProcessLostError)
+        yield (
+            SavingHost(journal, graph, disk) if disk else journal,
+            lambda: peak_bytes() + sum(hosts[-1].peak_bytes()),
+        )
 
 
 @contextmanager
@@ -273,7 +256,14 @@ def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simul
         clock.lap("start")
         measured = run.run(lambda at: line.on_run(at, at.now_ns / 1e9))
         clock.lap("run")
-        _write_down(run, graph, directory, destination)
+        with Trace(trace_names(graph.wiring), directory / TRACE) as trace:
+            for rows in run.entries():
+                assert isinstance(rows, np.ndarray)  # results are in files
+                _record(trace, rows)
+            trace.close()  # the disk takes it while results are put together
+            for piece in run.pieces():
+                receive_piece(piece, destination)
+            put_together(destination)
     return _simulated(measured)
 
 
@@ -283,12 +273,12 @@ def _run_recovering(
     """Do what `run_live` does in processes that are replaced when one is lost."""
     from actors.hosting.ray_processes import ProcessLostError
 
-    graph = plan.graph()
+    graph, pairs = plan.graph(), plan.config.pairs
     homes = graph.homes(plan.config.processes)
     with (
         _started(plan, graph, homes, clock) as processes,
         Trace(trace_names(graph.wiring), directory / TRACE) as trace,
-        _results(plan, graph, directory, pairs=plan.config.pairs) as collect,
+        ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
     ):
 
         def start() -> RayProcesses:
@@ -304,7 +294,7 @@ def _run_recovering(
                 if isinstance(one, np.ndarray):
                     _record(trace, one)
                 else:
-                    collect([one])
+                    results.collect([one])
 
         run = RecoveringRun(
             start,
@@ -337,18 +327,6 @@ def live_system(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Live
         room=plan.config.network.inbox_messages,
         codes={name: code for code, name in enumerate(names) if code >= len(graph)},
     )
-
-
-def _write_down(run: LiveRun, graph: ActorGraph, directory: Path, destination: Destination) -> None:
-    """Fetch what the processes wrote down: the trace process by process, and files of results."""
-    with Trace(trace_names(graph.wiring), directory / TRACE) as trace:
-        for rows in run.entries():
-            assert isinstance(rows, np.ndarray)  # results are in files
-            _record(trace, rows)
-        trace.close()  # the disk takes it while results are put together
-        for piece in run.pieces():
-            receive_piece(piece, destination)
-        put_together(destination)
 
 
 def _record(trace: Trace, rows: np.ndarray) -> None:

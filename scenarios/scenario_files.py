@@ -78,8 +78,9 @@ def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
 
     Raise :exc:`ConfigError` naming the scenarios there are, or what is no TOML or no section.
     """
-    values = dict(_read_file(name_or_path))
-    values.pop(_EXTENDS, None)
+    path = Path(name_or_path)
+    values = _read_toml(path) if path.suffix.lower() == ".toml" else _read_own(name_or_path)
+    values = {key: value for key, value in values.items() if key != _EXTENDS}
     values = at_scale(values, scale, where=name_or_path)
     _section_at(values, [STUDY, "words"], name_or_path)
     return values
@@ -109,15 +110,6 @@ def is_study(name_or_path: str) -> bool:
     return STUDY in read(name_or_path)
 
 
-def _read_file(name_or_path: str) -> dict[str, Any]:
-    path = Path(name_or_path)
-    if path.suffix.lower() != ".toml":
-        return _read_own(name_or_path)
-    if not path.is_file():
-        raise ConfigError(f"there is no file {path}")
-    return _read_toml(path)
-
-
 @cache
 def _read_own(name: str) -> dict[str, Any]:
     """Return what one of our own scenarios says, once for all; it is not to be changed."""
@@ -135,6 +127,8 @@ def _read_own(name: str) -> dict[str, Any]:
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ConfigError(f"there is no file {path}")
     try:
         # Windows begins a file with a BOM.
         values = parse_toml(path.read_text(encoding="utf-8-sig"))

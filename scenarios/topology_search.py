@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -108,7 +109,7 @@ class Candidate:
         """Return what it came to by a goal, a name of `GOALS`: one value for each seed."""
         wanted = GOALS[goal]
         records = self.saturated if wanted.saturated or not self.fed else self.fed
-        known = [look_up(one, wanted.measure) for one in records]
+        known = (look_up(one, wanted.measure) for one in records)
         return [value for value in known if value is not None]
 
     def estimate(self, goal: str) -> Estimate | None:
@@ -137,8 +138,6 @@ def candidates(
     """Return what can evaluate the query on *machines*, and why other topologies cannot.
 
     *parameters* are what is set already, by topology.
-
-    Each exact topology comes with every structure that it offers, and PEs in powers of two.
     """
     found: dict[str, Candidate] = {}
     refused: dict[str, str] = {}
@@ -172,8 +171,8 @@ def candidates(
 
 def _settings(
     topology: Topology[Any], most: int, cores: int, own: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the PEs and the structures to try, for up to *most* cores, where *own* leave them open.
+) -> Iterable[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return the PEs and structures to try, for up to *most* cores, where *own* leave them open.
 
     Most PEs come first.
     """
@@ -195,9 +194,7 @@ def _settings(
     kinds: list[dict[str, Any]] = [{}]
     if structure and structure not in own:
         kinds = [{structure: value} for value in get_args(hints[structure])]
-    for shape in reversed(shapes):
-        for kind in kinds:
-            yield shape, kind
+    return product(reversed(shapes), kinds)
 
 
 def _sized(plan: Plan, parameters: Mapping[str, Any], kind: str) -> Candidate:
@@ -330,33 +327,28 @@ class Search:
 
     def run(self, chosen: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates that ran, the best first; those of a kind come most PEs first."""
-        known = _by_label(chosen)
+        known = {one.label: one for one in chosen}
         going = list({one.kind: one for one in reversed(chosen)}.values())[::-1]
         of = len(_ROUNDS) + 1
         for number, round_ in enumerate(_ROUNDS, 1):
             rows = min(self.rows, max(round_.least_rows, self.rows // round_.part))
             self.share = round_.share
             new = [one for one in going if one.rows < rows]
-            known |= _by_label(self.measure_all(new, rows, f"round {number} of {of}"))
+            ran = self.measure_all(new, rows, f"round {number} of {of}")
+            known |= {one.label: one for one in ran}
             going = [known[one.label] for one in going]
             ran = [one for one in going if one.rows == rows] or going
             going = _varied(self.ranked(ran), max(round_.least, len(ran) // round_.keep))
             if number == 1:
                 kinds = [one.kind for one in going]
                 going = [one for kind in kinds for one in known.values() if one.kind == kind]
-        self.share = _LAST_SHARE
-        called = f"round {of} of {of}"
-        known |= _by_label(self.measure_all(going, self.rows, called, seeds=self.seeds, last=True))
+        self.share, called = _LAST_SHARE, f"round {of} of {of}"
+        ran = self.measure_all(going, self.rows, called, last=True)
+        known |= {one.label: one for one in ran}
         return self.ranked([one for one in known.values() if one.rows])
 
     def measure_all(
-        self,
-        going: Sequence[Candidate],
-        rows: int,
-        called: str,
-        *,
-        seeds: int = 1,
-        last: bool = False,
+        self, going: Sequence[Candidate], rows: int, called: str, *, last: bool = False
     ) -> list[Candidate]:
         """Run all of *going* over *rows* tuples; return them with what each came to."""
         best_ns: dict[int | None, int] = {}
@@ -365,7 +357,7 @@ class Search:
             self.on_round(called, place, len(going))
             one = replace(before, rows=rows, last=last, saturated=(), fed=(), keeps_up=None)
             try:
-                measured[place] = self._measure(one, before, seeds, best_ns)
+                measured[place] = self._measure(one, before, best_ns)
             except _OverError:
                 count = f"{len(going) - place} of {len(going)} candidates"
                 self.spent.left_out.append(f"{called}: {count}")
@@ -380,13 +372,13 @@ class Search:
         return measured
 
     def _measure(
-        self, one: Candidate, before: Candidate, seeds: int, best_ns: dict[int | None, int]
+        self, one: Candidate, before: Candidate, best_ns: dict[int | None, int]
     ) -> Candidate:
         """Return *one* with what it came to, as far as there was time; *before* it ran shorter."""
         if self.is_over:
             raise _OverError
         try:
-            for seed in range(seeds):
+            for seed in range(self.seeds if one.last else 1):
                 for rate_tps in self._rates(last=one.last):
                     found, keeps_up = self._run_one(one, rate_tps, seed, best_ns)
                     if rate_tps is not None:
@@ -408,13 +400,12 @@ class Search:
 
     def _rates(self, *, last: bool) -> list[int | None]:
         """Return the rates to run at: None at saturation, the caller's where a goal is of it."""
-        saturated = [GOALS[name].saturated for name in self.goals]
-        rates: list[int | None] = []
-        if last or self.rate_tps is None or any(saturated):
-            rates.append(None)
-        if self.rate_tps is not None and (last or not all(saturated)):
-            rates.append(self.rate_tps)
-        return rates
+        if self.rate_tps is None:
+            return [None]
+        if last:
+            return [None, self.rate_tps]
+        of_goals = sorted({GOALS[name].saturated for name in self.goals}, reverse=True)
+        return [None if saturated else self.rate_tps for saturated in of_goals]
 
     def _extrapolated(self, before: Candidate, found: Mapping[str, Any], rows: int) -> float:
         """Return the throughput over all tuples, if what is left runs as the last part did."""
@@ -524,10 +515,6 @@ class _GivingUp(Line):
 def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
     """Return whether scores are better in some goals, and as good in the others."""
     return one != other and all(a <= b for a, b in zip(one, other, strict=True))
-
-
-def _by_label(going: Sequence[Candidate]) -> dict[str, Candidate]:
-    return {one.label: one for one in going}
 
 
 def _varied(ranked: Sequence[Candidate], places: int) -> list[Candidate]:

@@ -167,10 +167,8 @@ def watching(console: Console, plan: Plan, total: int) -> Iterator[Watch]:
     """Show the PEs of *plan*'s run over *total* tuples, redrawn as it goes on."""
     graph = plan.graph()
     watch = Watch([name for name in graph if graph.in_degree(name)], total)
-    with Live(watch.table(), console=console, refresh_per_second=4) as live:
-        watch.live = live
+    with Live(get_renderable=watch.table, console=console, refresh_per_second=4):
         yield watch
-        live.update(watch.table())
 
 
 class Watch(Line):
@@ -192,7 +190,6 @@ class Watch(Line):
         self._seen = dict.fromkeys(pes, 0)
         self._total = total
         self._at = protocol.Progress(now_ns=0, tuples=0, messages=0)
-        self.live: Live | None = None
 
     @property
     def behind(self) -> dict[str, int]:
@@ -217,8 +214,6 @@ class Watch(Line):
                 self.load[name] = busy_ns[place] / span_ns
                 self.queue[name] = waited_ns[place] / span_ns  # Little's law
                 self._seen[name] = max(self._seen[name], int(last[place]) + 1)
-        if self.live is not None:
-            self.live.update(self.table())
 
     def table(self) -> Table:
         """Return the PEs with the highest load as a table."""
