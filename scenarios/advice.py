@@ -67,65 +67,46 @@ _LEAST_ENGINE_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """Something that could be otherwise, and who would win then.
-
-    Attributes
-    ----------
-    what, goal
-        In words, and the goal that the values are of.
-    values
-        Label to what each system came to; None where it cannot run so.
-    winner
-        The best of them.
-    """
+    """Something that could be otherwise, and who would win then."""
 
     what: str
+    """In words."""
     goal: str
+    """That the values are of."""
     values: Mapping[str, float | None]
+    """Label to what each system came to; None where it cannot run so."""
     winner: str
+    """The best of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopologyRanking(WrittenResult):
-    """The candidates ranked, the best first, and why.
-
-    Attributes
-    ----------
-    config, goals, rate_tps, rows
-        What was asked for; the caller's rate, None where there is none; tuples of each stream.
-    statistics
-        Of the data.
-    ranked
-        Candidates that ran; those that ran over all tuples come first.
-    front
-        Labels of those that none is better than in all goals.
-    refused
-        Topology to why it cannot evaluate the query on these machines.
-    changes
-        What would have to change for another to win.
-    engines
-        Real engines, measured on this machine; None where none was to run.
-    spent, seconds
-        What the search took, and how long it lasted in real time.
-    prices
-        Of `PRICES`.
-    """
+    """The candidates ranked, the best first, and why."""
 
     file = "advice.json"
 
     config: RunConfig
     goals: tuple[str, ...]
     rate_tps: int | None
+    """The caller's rate; None where there is none."""
     rows: int
+    """Tuples of each stream."""
     statistics: DataStatistics
     ranked: tuple[Candidate, ...]
+    """Candidates that ran; those that ran over all tuples come first."""
     front: frozenset[str]
+    """Labels of those that none is better than in all goals."""
     refused: Mapping[str, str]
+    """Topology to why it cannot evaluate the query on these machines."""
     changes: tuple[Change, ...]
+    """What would have to change for another to win."""
     engines: EngineRanking | None
+    """Real engines, measured on this machine; None where none was to run."""
     spent: Spent
     seconds: float
+    """How long the search lasted, in real time."""
     prices: Mapping[str, float] = field(default_factory=dict)
+    """Of `PRICES`."""
 
     @property
     def winner(self) -> Candidate:
@@ -393,10 +374,7 @@ def advise(
 
 
 def _changes(
-    search: Search,
-    ranked: Sequence[Candidate],
-    query: JoinQuery,
-    streams: Sequence[PreparedStream],
+    search: Search, ranked: Sequence[Candidate], query: JoinQuery, streams: Sequence[PreparedStream]
 ) -> list[Change]:
     """Simulate what could be otherwise, with the best candidate of each of the best topologies."""
     best = [one for one in ranked if best_of_topologies(ranked)[one.topology] is one]

@@ -24,14 +24,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from actors.source import LINGER_NS
 from joins.queries.parser import on_one_line
 from netsim.kernel import INBOX_MESSAGES
-from netsim.network import (
-    PRESETS,
-    Link,
-    NetworkError,
-    full_mesh,
-    is_full_mesh,
-    sites_without_links,
-)
+from netsim.network import PRESETS, Link, NetworkError, full_mesh, is_full_mesh, sites_without_links
 from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee
 from scenarios.faults_config import AnyFault
 from scenarios.surveys.survey import AnySurvey
@@ -106,36 +99,25 @@ class Section(BaseModel):
 
 
 class StreamConfig(Section):
-    """Where a stream of the query comes from.
-
-    Attributes
-    ----------
-    name
-        As the query spells it; by default the streams of the query in their order.
-    files
-        Candidates: the first that is found is read, as given, or in one of the data folders.
-    synthetic
-        What to generate instead of reading files.
-    table
-        In words, a table that the caller passed in memory; it cannot be found again by itself.
-    time
-        Column or expression of the event time, or ``rows``, the order of the rows; without it, a
-        column is looked for.
-    arrival
-        The order in which tuples arrive: a column of times, or ``rows``, the order of the rows; by
-        default that of event time. For the queries that ``feeding.disorder`` is for.
-    where
-        Condition on the rows to take; by default all. What an expression may have in it:
-        `spark_bridge.pipeline.expressions`.
-    """
+    """Where a stream of the query comes from."""
 
     name: Name | None = None
+    """As the query spells it; by default the streams of the query in their order."""
     files: tuple[str, ...] = ()
+    """Candidates: the first that is found is read, as given, or in one of the data folders."""
     synthetic: SyntheticStream | None = None
+    """What to generate instead of reading files."""
     table: str | None = None
+    """In words, a table that the caller passed in memory; it cannot be found again by itself."""
     time: str | None = None
+    """Column or expression of the event time, or ``rows``, the order of the rows; without it, a
+    column is looked for."""
     arrival: str | None = None
+    """The order in which tuples arrive: a column of times, or ``rows``, the order of the rows; by
+    default that of event time. For the queries that ``feeding.disorder`` is for."""
     where: str | None = None
+    """Condition on the rows to take; by default all. What an expression may have in it:
+    `spark_bridge.pipeline.expressions`."""
 
     @field_validator("time")
     @classmethod
@@ -152,71 +134,47 @@ class StreamConfig(Section):
 
 
 class LinkConfig(Section):
-    """One link that differs from the preset.
-
-    Attributes
-    ----------
-    a
-        The site at one end.
-    b
-        The site at the other.
-    latency
-        Time that a message is under way; by default the network's.
-    jitter
-        Spread of the latency; by default the network's.
-    bandwidth
-        Bits per second; by default the network's.
-    """
+    """One link that differs from the preset."""
 
     a: str
+    """The site at one end."""
     b: str
+    """The site at the other."""
     latency: TimeFromZero | None = None
+    """Time that a message is under way; by default the network's."""
     jitter: TimeFromZero | None = None
+    """Spread of the latency; by default the network's."""
     bandwidth: BitsPerSecond | None = Field(default=None, ge=1)
+    """Bits per second; by default the network's."""
 
 
 class NetworkConfig(Section):
-    """The network: a preset, and what differs from it.
-
-    Attributes
-    ----------
-    preset
-        Kind of network, see `netsim.network.PRESETS`.
-    latency
-        Time that a message is under way, on every link; by default the preset's.
-    jitter
-        Spread of the latency; by default the preset's.
-    latency_kind
-        Distribution of the latency; by default the preset's.
-    bandwidth
-        Bits per second of every link; by default the preset's.
-    cores
-        Cores of each site.
-    sites
-        Where actors live: each where the system places it, or, as in a live run, in one of the
-        run's processes, which are then the sites.
-    inbox_messages
-        Room of each actor's inbox.
-    transport
-        Over links with faults: ``reliable`` sends again what is lost, and delivers in order, once;
-        ``none`` delivers what arrives, as it arrives.
-    mesh
-        Whether a link joins every two sites; else only those that *links* names.
-    links
-        Single links that differ.
-    """
+    """The network: a preset, and what differs from it."""
 
     preset: Literal[tuple(PRESETS)] = "rack"  # type: ignore[valid-type]
+    """Kind of network, see `netsim.network.PRESETS`."""
     latency: TimeFromZero | None = None
+    """Time that a message is under way, on every link; by default the preset's."""
     jitter: TimeFromZero | None = None
+    """Spread of the latency; by default the preset's."""
     latency_kind: Literal["constant", "uniform", "normal", "pareto"] | None = None
+    """Distribution of the latency; by default the preset's."""
     bandwidth: BitsPerSecond | None = Field(default=None, ge=1)
+    """Bits per second of every link; by default the preset's."""
     cores: PositiveInt64 = 1
+    """Cores of each site."""
     sites: Literal["placed", "processes"] = "placed"
+    """Where actors live: each where the system places it, or, as in a live run, in one of the run's
+    processes, which are then the sites."""
     inbox_messages: PositiveInt64 = INBOX_MESSAGES
+    """Room of each actor's inbox."""
     transport: Literal["reliable", "none"] = "reliable"
+    """Over links with faults: ``reliable`` sends again what is lost, and delivers in order, once;
+    ``none`` delivers what arrives, as it arrives."""
     mesh: bool = True
+    """Whether a link joins every two sites; else only those that *links* names."""
     links: tuple[LinkConfig, ...] = ()
+    """Single links that differ."""
 
 
 def with_preset(network: Any) -> Any:
@@ -225,39 +183,27 @@ def with_preset(network: Any) -> Any:
 
 
 class FeedingConfig(Section):
-    """How streams are fed in.
-
-    Attributes
-    ----------
-    batch_rows
-        Tuples a message. By default those that gather until the first has waited for *linger*, and
-        more while receivers are behind (see `actors.source.Feeding`).
-    linger
-        How long the first tuple of a message may wait for others.
-    rate_tps
-        Tuples per virtual second, of all streams together; by default as fast as they are taken.
-    disorder
-        Delay by which tuples arrive out of order, in event time, drawn from the seed: the longest,
-        or if not *bounded* the mean. For interval joins, and windows of time in a system that joins
-        out of order.
-    bounded
-        Whether delays are uniform up to *disorder*; else they are exponential with that mean.
-    watermark_lag
-        How far watermarks stay behind the latest event time; by default as far as *disorder*.
-    watermarks
-        Whether streams get watermarks; without them state is never dropped.
-    unbounded_state
-        Asks for a run without watermarks, whose state grows as long as the streams do.
-    """
+    """How streams are fed in."""
 
     batch_rows: PositiveInt64 | None = None
+    """Tuples a message. By default those that gather until the first has waited for *linger*, and
+    more while receivers are behind (see `actors.source.Feeding`)."""
     linger: TimeFromZero = LINGER_NS
+    """How long the first tuple of a message may wait for others."""
     rate_tps: PositiveInt64 | None = None
+    """Tuples per virtual second, of all streams together; by default as fast as they are taken."""
     disorder: TimeFromZero = 0
+    """Delay by which tuples arrive out of order, in event time, drawn from the seed: the longest,
+    or if not *bounded* the mean. For interval joins, and windows of time in a system that joins out
+    of order."""
     bounded: bool = True
+    """Whether delays are uniform up to *disorder*; else they are exponential with that mean."""
     watermark_lag: TimeFromZero | None = None
+    """How far watermarks stay behind the latest event time; by default as far as *disorder*."""
     watermarks: bool = True
+    """Whether streams get watermarks; without them state is never dropped."""
     unbounded_state: bool = False
+    """Asks for a run without watermarks, whose state grows as long as the streams do."""
 
 
 class RecoveryConfig(Section):
@@ -265,112 +211,77 @@ class RecoveryConfig(Section):
 
     A live run recovers from the loss of its processes (`actors.hosting.live.recovery`), exactly
     once; *interval* is then real time, and *storage* has no meaning.
-
-    Attributes
-    ----------
-    guarantee
-        ``exactly_once``: after a crash all actors go back to a snapshot, and results are committed
-        with the next one. ``at_least_once``: results are passed on at once, and some come again.
-        ``none``: no snapshots; a crashed actor begins anew, and what it stored is lost.
-    interval
-        Virtual time from one snapshot to the next.
-    storage
-        Bits per second at which a state is stored and restored.
     """
 
     guarantee: Guarantee = "exactly_once"
+    """``exactly_once``: after a crash all actors go back to a snapshot, and results are committed
+    with the next one. ``at_least_once``: results are passed on at once, and some come again.
+    ``none``: no snapshots; a crashed actor begins anew, and what it stored is lost."""
     interval: Duration = INTERVAL_NS
+    """Virtual time from one snapshot to the next."""
     storage: BitsPerSecond = Field(default=STORAGE_BPS, ge=1)
+    """Bits per second at which a state is stored and restored."""
 
 
 class RunConfig(Section):
-    """One run, whole.
-
-    Attributes
-    ----------
-    name
-        What it is called.
-    title
-        One line about it.
-    figure
-        Which figure or table of a paper it belongs to.
-    topology
-        The system; ``auto`` takes one that fits the query.
-    parameters
-        Parameters of the system.
-    query
-        The query's text.
-    bind
-        Values of the query's placeholders.
-    streams
-        Where the query's streams come from.
-    rows
-        Tuples taken of each stream; by default all.
-    feeding
-        How fast tuples are sent, in what order and in how large messages.
-    network
-        What messages go over.
-    faults
-        What goes wrong meanwhile, in virtual time.
-    recovery
-        How a system recovers from crashes in virtual time, or a live one from the loss of a
-        process; without it there are no snapshots, unless an actor crashes.
-    profile
-        What work costs in virtual time: a profile of ours, or a file of ``joinsim calibrate``.
-    sink
-        ``partitioned``: results stay at the PEs that find them. ``single``: all are sent to one
-        sink, on a site of its own.
-    measured
-        First arrival that ``throughput_tps``, ``busy_seconds``, ``capacity_tps``, ``balance``,
-        ``result_ms`` and, in virtual time, ``kernel_seconds`` and ``kernel_tps`` are of, and the
-        one past the last; by default all. So a study can leave out what fills the windows, or
-        measure nothing else.
-    backend
-        Where actors live: in this process, or in processes of Ray.
-    clock
-        Virtual time, or live: the machine's clock, on Ray alone.
-    processes
-        How many processes of Ray share the actors; ``each`` gives every actor one of its own.
-        Inline it matters only where ``network.sites`` is ``processes``.
-    seed
-        What all that is random is drawn from.
-    pairs
-        Whether pairs are written, or counted alone.
-    silence
-        For how long a process of Ray may give no sign of life before it is taken for dead.
-    encrypt
-        Whether what processes send each other from machine to machine is encrypted.
-    survey
-        What to find out instead of running a query; for the points of a study or a sweep.
-    scales
-        Per scale, what it changes of all this.
-    """
+    """One run, whole."""
 
     name: Name = "custom"
+    """What it is called."""
     title: str = ""
+    """One line about it."""
     figure: str | None = None
+    """Which figure or table of a paper it belongs to."""
     topology: Annotated[str, BeforeValidator(name_topology)] = "auto"
+    """The system; ``auto`` takes one that fits the query."""
     parameters: dict[str, Annotated[Any, BeforeValidator(_storable)]] = {}
+    """Parameters of the system."""
     query: str
+    """The query's text."""
     bind: dict[str, Bound] = {}
+    """Values of the query's placeholders."""
     streams: tuple[StreamConfig, ...]
+    """Where the query's streams come from."""
     rows: PositiveInt64 | None = None
+    """Tuples taken of each stream; by default all."""
     feeding: FeedingConfig = FeedingConfig()
+    """How fast tuples are sent, in what order and in how large messages."""
     network: Annotated[NetworkConfig, BeforeValidator(with_preset)] = NetworkConfig()
+    """What messages go over."""
     faults: tuple[AnyFault, ...] = ()
+    """What goes wrong meanwhile, in virtual time."""
     recovery: RecoveryConfig | None = None
+    """How a system recovers from crashes in virtual time, or a live one from the loss of a process;
+    without it there are no snapshots, unless an actor crashes."""
     profile: str = "default"
+    """What work costs in virtual time: a profile of ours, or a file of ``joinsim calibrate``."""
     sink: SinkPlace = "partitioned"
+    """``partitioned``: results stay at the PEs that find them. ``single``: all are sent to one
+    sink, on a site of its own."""
     measured: tuple[Annotated[int, Field(ge=0)], PositiveInt64] | None = None
+    """First arrival that ``throughput_tps``, ``busy_seconds``, ``capacity_tps``, ``balance``,
+    ``result_ms`` and, in virtual time, ``kernel_seconds`` and ``kernel_tps`` are of, and the one
+    past the last; by default all. So a study can leave out what fills the windows, or measure
+    nothing else."""
     backend: Literal["inline", "ray"] = "inline"
+    """Where actors live: in this process, or in processes of Ray."""
     clock: Literal["virtual", "live"] = "virtual"
+    """Virtual time, or live: the machine's clock, on Ray alone."""
     processes: Processes = 2
+    """How many processes of Ray share the actors; ``each`` gives every actor one of its own. Inline
+    it matters only where ``network.sites`` is ``processes``."""
     seed: Annotated[int, NUMBER] = Field(default=1, ge=0, le=MAX_SEED)
+    """What all that is random is drawn from."""
     pairs: bool = False
+    """Whether pairs are written, or counted alone."""
     silence: Patience = 60_000_000_000
+    """For how long a process of Ray may give no sign of life before it is taken for dead."""
     encrypt: bool = False
+    """Whether what processes send each other from machine to machine is encrypted."""
     survey: AnySurvey | None = None
+    """What to find out instead of running a query; for the points of a study or a sweep."""
     scales: dict[Literal[SCALES], dict[str, Any]] = {}  # type: ignore[valid-type]
+    """Per scale, what it changes of all this."""
 
     @property
     def query_line(self) -> str:

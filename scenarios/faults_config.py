@@ -24,26 +24,18 @@ Rate = Annotated[float, Field(ge=0, lt=1)]
 
 
 class FaultConfig(BaseModel, ABC):
-    """When a fault is active.
-
-    Attributes
-    ----------
-    start
-        Virtual time at which it begins.
-    end
-        Virtual time at which it ends; by default with the run.
-    every
-        Time from one start of the span to the next; by default it comes once.
-    random
-        In each period of *every* the span begins at a moment drawn from the run's seed.
-    """
+    """When a fault is active."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     start: TimeFromZero = 0
+    """Virtual time at which it begins."""
     end: Duration | None = None
+    """Virtual time at which it ends; by default with the run."""
     every: Duration | None = None
+    """Time from one start of the span to the next; by default it comes once."""
     random: bool = False
+    """In each period of *every* the span begins at a moment drawn from the run's seed."""
 
     @model_validator(mode="after")
     def _means_something(self) -> FaultConfig:
@@ -65,14 +57,6 @@ class LinkFaultConfig(FaultConfig):
 
     Attributes
     ----------
-    sender
-        Pattern of the sending sites' names such as ``joiner.*``; by default all.
-    receiver
-        Pattern of the receiving sites' names; by default all.
-    between
-        Two patterns, in place of sender and receiver: the fault is active both ways.
-    kind
-        What goes wrong; it decides which of the next keys there are.
     rate
         Share of the frames that are hit.
     delay
@@ -82,9 +66,13 @@ class LinkFaultConfig(FaultConfig):
     """
 
     kind: LinkKind
+    """What goes wrong; it decides which of rate, delay and factor there are."""
     sender: str | None = None
+    """Pattern of the sending sites' names such as ``joiner.*``; by default all."""
     receiver: str | None = None
+    """Pattern of the receiving sites' names; by default all."""
     between: tuple[str, str] | None = None
+    """Two patterns, in place of sender and receiver: the fault is active both ways."""
 
     def rows(self) -> tuple[LinkFault, ...]:
         """Return one row for each direction."""
@@ -143,12 +131,6 @@ class ActorFaultConfig(FaultConfig):
 
     Attributes
     ----------
-    actor
-        Pattern of the actors' names such as ``joiner.*``; by default all.
-    site
-        Pattern of the names of the sites that they are at; by default all.
-    kind
-        What goes wrong; it decides which of the next keys there are.
     factor
         How many times as long service takes.
     offset
@@ -156,8 +138,11 @@ class ActorFaultConfig(FaultConfig):
     """
 
     kind: ActorKind
+    """What goes wrong; it decides which of factor and offset there are."""
     actor: str | None = None
+    """Pattern of the actors' names such as ``joiner.*``; by default all."""
     site: str | None = None
+    """Pattern of the names of the sites that they are at; by default all."""
 
     def rows(self) -> tuple[ActorFault, ...]:
         """Return its one row."""

@@ -136,21 +136,7 @@ def parameter_names(topology: Topology[Any]) -> set[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A configuration with everything looked up: what is left to go wrong is the run itself.
-
-    Attributes
-    ----------
-    config, query, topology, parameters
-        What is to run.
-    streams, files
-        The prepared streams, and what is read of them.
-    address
-        Of a running Ray cluster; None starts one here when the backend is Ray.
-    warnings
-        What a person should know before the run.
-    choice
-        Why that topology, where none was named; it is that of *config* too.
-    """
+    """A configuration with everything looked up: what is left to go wrong is the run itself."""
 
     config: RunConfig
     query: JoinQuery
@@ -158,9 +144,13 @@ class Plan:
     parameters: Any
     streams: tuple[PreparedStream, ...]
     files: tuple[StreamData, ...]
+    """What is read of the prepared streams."""
     address: str | None = None
+    """Of a running Ray cluster; None starts one here when the backend is Ray."""
     warnings: tuple[str, ...] = ()
+    """What a person should know before the run."""
     choice: str | None = None
+    """Why that topology, where none was named; it is that of *config* too."""
 
     @property
     def query_line(self) -> str:

@@ -40,11 +40,6 @@ class RowGroups:
         What to read.
     ordered
         Columns of probing tuples' ids, nearly in order.
-
-    Attributes
-    ----------
-    rows
-        In all of them.
     """
 
     def __init__(self, path: Path, columns: Sequence[str], ordered: Sequence[str]) -> None:
@@ -57,6 +52,7 @@ class RowGroups:
         ]
         self._next = [0] * len(self._files)
         self.rows = sum(file.metadata.num_rows for file in self._files)
+        """In all of them."""
 
     def take(self, stop: int | None, place: int = 0) -> pa.Table | None:
         """Return the next row group that has, or has one behind it with, an id below *stop*.
@@ -114,16 +110,6 @@ class Summaries:
         How many tuples of the stream may have any, the first ones.
     actors
         How many actors there are; None for any number.
-
-    Attributes
-    ----------
-    sums
-        Has the rows read so far that belong to no such tuple (``stray_rows``), and the pairs that
-        they claim (``stray_pairs``).
-    odd_rows
-        Rows read so far whose sender is none of the actors, or whose latency is negative.
-    by_sender
-        Rows read so far, by the rank of the actor that sent them.
     """
 
     def __init__(self, path: Path, tuples: int, actors: int | None = None) -> None:
@@ -131,8 +117,12 @@ class Summaries:
         self._groups = RowGroups(path, columns, columns[:1])
         self._actors = actors
         self.sums = TupleSums(tuples)
+        """Has the rows read so far that belong to no such tuple (``stray_rows``), and the pairs
+        that they claim (``stray_pairs``)."""
         self.odd_rows = 0
+        """Rows read so far whose sender is none of the actors, or whose latency is negative."""
         self.by_sender = np.zeros(actors or 0, np.int64)
+        """Rows read so far, by the rank of the actor that sent them."""
 
     def take(self, stop: int) -> Sums:
         """Return what was reported of the tuples from the last *stop* to this, latest latency."""
@@ -175,15 +165,6 @@ class ListedPairs:
         Per stream how many of its tuples may have pairs, the first ones.
     strays_max
         How many stray pairs to remember.
-
-    Attributes
-    ----------
-    rows
-        Pairs in the file.
-    stray_rows
-        Of those read so far, the ones whose probing tuple does not exist.
-    strays
-        The first of them: the stream, the probing tuple's id, its matches' ids.
     """
 
     def __init__(
@@ -195,8 +176,11 @@ class ListedPairs:
         self._sums = [TupleSums(tuples) for tuples in probing]
         self._strays_max = strays_max
         self.rows = self._groups.rows
+        """Pairs in the file."""
         self.stray_rows = 0
+        """Of those read so far, the ones whose probing tuple does not exist."""
         self.strays: list[tuple[int, ...]] = []
+        """The first of them: the stream, the probing tuple's id, its matches' ids."""
 
     def take(self, stream: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return count and fingerprint of the tuples of *stream* from the last *stop* to this."""
@@ -260,13 +244,7 @@ class LatencyHistogram:
 
 
 class JoinedColumns:
-    """The selected columns of the pairs listed in a directory, some thousand pairs at a time.
-
-    Attributes
-    ----------
-    schema
-        The columns, named as the query spells them.
-    """
+    """The selected columns of the pairs listed in a directory, some thousand pairs at a time."""
 
     def __init__(
         self, query: JoinQuery, streams: Sequence[PreparedStream], directory: Path
@@ -279,6 +257,7 @@ class JoinedColumns:
             for stream, column in dict.fromkeys((one.stream, one.column) for one in self._chosen)
         }
         self.schema = pa.schema([(one.name, self._of(one).type) for one in self._chosen])
+        """The columns, named as the query spells them."""
 
     def __iter__(self) -> Iterator[pa.Table]:
         """Yield tables of pairs, in the order in which they are listed."""

@@ -65,23 +65,17 @@ which do, a second run would list them otherwise.
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """What was counted and measured while a plan ran.
-
-    Attributes
-    ----------
-    outcome
-        The kernel's counts.
-    memory_bytes
-        Peak resident memory of all processes that ran actors.
-    kernel_seconds, state_bytes
-        Actor name to the time spent in it (see `scenarios.measures`), and to the bytes of its
-        arrays at the end; empty where actors lived in other processes in virtual time.
-    """
+    """What was counted and measured while a plan ran."""
 
     outcome: Outcome
+    """The kernel's counts."""
     memory_bytes: int
+    """Peak resident memory of all processes that ran actors."""
     kernel_seconds: dict[str, float] = field(default_factory=dict)
+    """Actor name to the time spent in it (see `scenarios.measures`); empty where actors lived in
+    other processes in virtual time."""
     state_bytes: dict[str, int] = field(default_factory=dict)
+    """Likewise to the bytes of its arrays at the end."""
 
     @property
     def throughput_tps(self) -> float:
@@ -356,24 +350,17 @@ def _simulated(measured: Measured, recovered: Recovered | None = None) -> Simula
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRun(Simulated):
-    """A finished run: what was planned, counted, measured and judged.
-
-    Attributes
-    ----------
-    latencies
-        Of every tuple, nanoseconds of virtual time from its birth to the last report of it.
-    clock
-        What a person waited for until now.
-    approximated
-        What an approximate run says of its recall; None where nothing is left out on purpose.
-    """
+    """A finished run: what was planned, counted, measured and judged."""
 
     plan: Plan
     directory: Path
     verdict: Verdict
     latencies: LatencyHistogram
+    """Of every tuple, nanoseconds of virtual time from its birth to the last report of it."""
     clock: WallClock
+    """What a person waited for until now."""
     approximated: Approximated | None = None
+    """What an approximate run says of its recall; None where nothing is left out on purpose."""
 
     @property
     def price_note(self) -> str | None:

@@ -55,22 +55,15 @@ _SKEWED = {"zipf": 0, "self_similar": 1, "skewed": 2}
 
 @dataclass(frozen=True, kw_only=True)
 class Range:
-    """One parameter and its values.
-
-    Attributes
-    ----------
-    key
-        As it was written: a key as for ``--set``; or ``pes``, ``window``, ``skew``, or the last
-        part of a key of the network or the feeding (``latency``, ``rate_tps``).
-    values
-        One per position.
-    log
-        Whether each value is a multiple of the one before.
-    """
+    """One parameter and its values."""
 
     key: str
+    """As it was written: a key as for ``--set``; or ``pes``, ``window``, ``skew``, or the last part
+    of a key of the network or the feeding (``latency``, ``rate_tps``)."""
     values: tuple[Any, ...]
+    """One per position."""
     log: bool = False
+    """Whether each value is a multiple of the one before."""
 
     @classmethod
     def read(cls, text: str) -> Range:
@@ -109,9 +102,7 @@ class Range:
             round(one) if whole else float(f"{one:.4g}") for one in spaced.tolist()
         )
         return cls(
-            key=key,
-            values=tuple(f"{one:.15g} {unit}" if unit else one for one in listed),
-            log=log,
+            key=key, values=tuple(f"{one:.15g} {unit}" if unit else one for one in listed), log=log
         )
 
 

@@ -61,39 +61,29 @@ _STRUCTURE_PARAMETERS = ("index", "structure", "immutable")
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A topology with its parameters, and what it came to in its longest runs.
-
-    Attributes
-    ----------
-    topology, parameters
-        What runs.
-    kind
-        Its label without the number of PEs.
-    pes, machines, cores
-        Actors that neither feed it nor take its results, the sites that these are on, and the cores
-        of those that they can use.
-    rows
-        Tuples of each stream that it ran over; 0 where it has not run.
-    saturated, fed
-        Records of runs as fast as tuples are taken, and at the caller's rate; one for each seed.
-        The throughput of one that is not the last is extrapolated where it can be.
-    keeps_up
-        Whether it sustained the rate; None where that is not known.
-    last
-        Whether it ran in the last round: over all tuples, with its answers judged.
-    """
+    """A topology with its parameters, and what it came to in its longest runs."""
 
     topology: str
     parameters: Mapping[str, Any]
     kind: str
+    """Its label without the number of PEs."""
     pes: int
+    """Actors that neither feed it nor take its results."""
     machines: int
+    """Sites that these are on."""
     cores: int
+    """Cores of those sites that they can use."""
     rows: int = 0
+    """Tuples of each stream that it ran over; 0 where it has not run."""
     saturated: tuple[dict[str, Any], ...] = ()
+    """Records of runs as fast as tuples are taken, one for each seed. The throughput of one that is
+    not the last is extrapolated where it can be."""
     fed: tuple[dict[str, Any], ...] = ()
+    """Records of runs at the caller's rate, likewise."""
     keeps_up: bool | None = None
+    """Whether it sustained the rate; None where that is not known."""
     last: bool = False
+    """Whether it ran in the last round: over all tuples, with its answers judged."""
 
     @property
     def label(self) -> str:
@@ -252,68 +242,49 @@ class _WrongError(Exception):
 
 @dataclass
 class Spent:
-    """What searches have cost.
-
-    Attributes
-    ----------
-    runs, tuples
-        Simulations that ended, and the tuples they took.
-    left_out, given_up, failed
-        What there was no time for; what was stopped, and what failed, and why.
-    begun
-        When the first one began, by `time.monotonic`.
-    """
+    """What searches have cost."""
 
     runs: int = 0
+    """Simulations that ended."""
     tuples: int = 0
+    """Those they took."""
     left_out: list[str] = field(default_factory=list)
+    """What there was no time for."""
     given_up: list[str] = field(default_factory=list)
+    """What was stopped, and why."""
     failed: list[str] = field(default_factory=list)
+    """What failed, and why."""
     begun: float = field(default_factory=time.monotonic)
+    """When the first one began, by `time.monotonic`."""
 
 
 @dataclass
 class Search:
-    """A search under way.
-
-    Attributes
-    ----------
-    config
-        The query, its data and the network.
-    prepare
-        Returns the query's streams.
-    goals
-        Names of `GOALS`, the most important first.
-    rate_tps
-        The caller's own rate; None where only saturation is looked at.
-    rows
-        Tuples of each stream in the longest runs.
-    budget_s
-        Real seconds for all: no run starts after its round's share of it, and one that goes on
-        then is stopped.
-    seeds
-        With how many the last round runs.
-    on_round
-        Called with what is done, how many runs of it have ended, and how many there are.
-    spent
-        What it has cost until now.
-    share
-        The share of the time that this round may take.
-    give_up
-        Whether a run that has become hopeless is stopped.
-    """
+    """A search under way."""
 
     config: RunConfig
+    """The query, its data and the network."""
     prepare: Prepare
+    """Returns the query's streams."""
     goals: Sequence[str]
+    """Names of `GOALS`, the most important first."""
     rate_tps: int | None
+    """The caller's own rate; None where only saturation is looked at."""
     rows: int
+    """Tuples of each stream in the longest runs."""
     budget_s: float
+    """Real seconds for all: no run starts after its round's share of it, and one that goes on then
+    is stopped."""
     seeds: int = 1
+    """With how many the last round runs."""
     on_round: Callable[[str, int, int], None] = lambda what, done, total: None
+    """Called with what is done, how many runs of it have ended, and how many there are."""
     spent: Spent = field(default_factory=Spent)
+    """What it has cost until now."""
     share: float = 1.0
+    """The share of the time that this round may take."""
     give_up: bool = True
+    """Whether a run that has become hopeless is stopped."""
 
     @property
     def seconds_left(self) -> float:

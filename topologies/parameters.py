@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from docstring_parser import DocstringStyle, parse
+from docstring_parser import Docstring, DocstringStyle, parse, parse_from_object
 from pydantic import TypeAdapter
 from quantiphy import Quantity
 
@@ -53,13 +53,21 @@ def describe(topology: Topology[Any]) -> list[Described]:
 def meanings(documented_type: type) -> Iterator[tuple[str, str]]:
     """Yield each field with its meaning in the docstrings of a class and its bases."""
     for documented in reversed(documented_type.__mro__):
-        for entry in parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC).params:
+        for entry in _docstrings(documented).params:
             words = " ".join((entry.description or "").split())
             # As a person sets it: without Python's marks, and `none` as in a file.
             meaning = re.sub(r"\*(\w+)\*", r"\1", words).replace("``", "")
             meaning = re.sub(r"\bNone\b", "none", meaning)
             for name in entry.arg_name.split(", "):
                 yield name, meaning
+
+
+def _docstrings(documented: type) -> Docstring:
+    """Return the docstring of a class, with those beneath its fields where its source is there."""
+    try:
+        return parse_from_object(documented, DocstringStyle.NUMPYDOC)
+    except (TypeError, SyntaxError):  # it is built in, or not of a file
+        return parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC)
 
 
 def written(value: Any, schema: dict[str, Any]) -> str:

@@ -48,13 +48,7 @@ from scenarios.report.result_tables import (
 from scenarios.report.run_settings import format_network
 from scenarios.report.run_summary import summary_rows
 from scenarios.run import FinishedRun
-from scenarios.terminal.printing import (
-    STYLES,
-    keep_together,
-    print_table,
-    print_wrapped,
-    styled,
-)
+from scenarios.terminal.printing import STYLES, keep_together, print_table, print_wrapped, styled
 from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology
 from topologies.actor_graph import ActorGraph, abbreviated
