@@ -26,8 +26,7 @@ from joins.queries.selection import select
 from joins.queries.windows import ExtentError, read_extent
 from netsim.cost import CostProfile, load_profile, operator_profiles
 from netsim.faults import Faults
-from scenarios.config import RunConfig, build_network, check_links
-from scenarios.faults_config import check_names, fault_rows
+from scenarios.config import RunConfig, build_network, check_links, check_names
 from scenarios.formatting import group_refusals
 from scenarios.scenario_files import ConfigError, validate
 from scenarios.tables import TableStream
@@ -237,7 +236,7 @@ class Plan:
         """What goes wrong meanwhile."""
         graph = self.graph()
         return Faults(
-            fault_rows(self.config.faults),
+            [row for fault in self.config.faults for row in fault.rows()],
             placement=graph.placement,
             sources=graph.sources,
             seed=self.config.seed,

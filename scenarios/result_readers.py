@@ -54,24 +54,23 @@ class RowGroups:
         self.rows = sum(file.metadata.num_rows for file in self._files)
         """In all of them."""
 
-    def take(self, stop: int | None, place: int = 0) -> pa.Table | None:
-        """Return the next row group that has, or has one behind it with, an id below *stop*.
+    def until(self, stop: int | None, place: int = 0) -> Iterator[pa.Table]:
+        """Yield the next row groups that have, or have one behind them with, an id below *stop*.
 
-        *place* says which of the ordered columns that is about. None: there is no such group; for
-        a *stop* of None, there is none at all.
+        *place* says which of the ordered columns that is about. A *stop* of None is after all.
 
         Raise :exc:`DataError` naming a file with missing values.
         """
         for number, (file, least) in enumerate(zip(self._files, self._least, strict=True)):
-            group = self._next[number]
-            if group < len(least[place]) and (stop is None or least[place][group] < stop):
+            for group in range(self._next[number], len(least[place])):
+                if stop is not None and least[place][group] >= stop:
+                    break
                 self._next[number] += 1
                 table = file.read_row_group(group, columns=self._columns, use_threads=False)
                 for name in self._columns:
                     if table[name].null_count:
                         raise _missing_values(self._paths[number], name)
-                return table
-        return None
+                yield table
 
     def close(self) -> None:
         """Close the files."""
@@ -135,7 +134,7 @@ class Summaries:
         self._groups.close()
 
     def _read(self, stop: int | None) -> None:
-        while (group := self._groups.take(stop)) is not None:
+        for group in self._groups.until(stop):
             probe_id, count, fingerprint, latency, sender = (
                 column.to_numpy() for column in group.columns
             )
@@ -184,14 +183,14 @@ class ListedPairs:
 
     def take(self, stream: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return count and fingerprint of the tuples of *stream* from the last *stop* to this."""
-        while (group := self._groups.take(stop, stream)) is not None:
+        for group in self._groups.until(stop, stream):
             self._add(group)
         sums = self._sums[stream].take(stop)
         return sums.pairs, sums.fingerprint
 
     def finish(self) -> None:
         """Read what is left, and close the file: it should be of no tuple at all."""
-        while (group := self._groups.take(None)) is not None:
+        for group in self._groups.until(None):
             self._add(group)
         self._groups.close()
 
