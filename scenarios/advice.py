@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Any
 
 from joins.errors import suggest
@@ -272,48 +271,25 @@ def advise(
     config: RunConfig,
     prepare: Prepare,
     *,
-    goals: Sequence[str] = ("throughput",),
-    machines: int = 8,
-    topologies: Named | Sequence[Named] = (),
-    settings: Mapping[str, Any] = MappingProxyType({}),
-    engines: str | Sequence[str] = "",
-    budget_s: float = 60.0,
-    seeds: int = 3,
-    prices: Mapping[str, float] | None = None,
-    on_round: Callable[[str, int, int], None] = lambda what, done, total: None,
+    goals: Sequence[str],
+    machines: int,
+    topologies: Named | Sequence[Named],
+    settings: Mapping[str, Any],
+    engines: str | Sequence[str],
+    budget_s: float,
+    seeds: int,
+    prices: Mapping[str, float] | None,
+    on_round: Callable[[str, int, int], None],
 ) -> TopologyRanking:
     """Search for the best candidates, simulate what would change that, and run real engines.
 
-    Parameters
-    ----------
-    config
-        The query, its data, network and feeding; the rate of the latter, or that of the data's own
-        event times, is the caller's rate.
-    prepare
-        Returns the query's streams.
-    goals
-        Of `GOALS`, the most important first.
-    machines, topologies
-        At most so many sites that do the join's work; the systems to look at, by default all.
-    settings
-        What all systems share, as for `scenarios.many_runs.split_settings`.
-    engines
-        Real engines that run after the search, for as long as there is time; commas between.
-    budget_s
-        Seconds of real time that it may take; one candidate runs at the least.
-    seeds
-        With how many the best run.
-    prices
-        Of `PRICES`.
-    on_round
-        Called with what is done, how many runs of it have ended, and how many there are.
+    Most is as for `joinsim.advise`; *prepare* returns the query's streams, *settings* are as for
+    `scenarios.many_runs.split_settings`, and *on_round* is called with what is done, how many runs
+    of it have ended, and how many there are. The rate of the configuration's feeding, or that of
+    the data's own event times, is the caller's rate.
 
-    Raises
-    ------
-    ConfigError
-        There is no such goal, price, engine or parameter, or nothing can evaluate the query.
-    TopologyError
-        There is no such topology.
+    Raise :exc:`ConfigError` where there is no such goal, price, engine or parameter, or where
+    nothing can evaluate the query, and :exc:`TopologyError` where there is no such topology.
     """
     if not goals:
         raise ConfigError(f"goal: name at least one of {', '.join(GOALS)}")

@@ -271,17 +271,7 @@ class FaultConfig(Section, ABC):
 
 
 class LinkFaultConfig(FaultConfig):
-    """A fault of links: from sites to sites, or both ways between some and others.
-
-    Attributes
-    ----------
-    rate
-        Share of the frames that are hit.
-    delay
-        How much later frames come.
-    factor
-        What the bandwidth is multiplied by.
-    """
+    """A fault of links: from sites to sites, or both ways between some and others."""
 
     kind: LinkKind
     """What goes wrong; it decides which of rate, delay and factor there are."""
@@ -307,6 +297,7 @@ class Loss(LinkFaultConfig):
 
     kind: Literal["loss"]
     rate: Rate
+    """Share of the frames that are hit."""
 
 
 class Duplicate(LinkFaultConfig):
@@ -314,6 +305,7 @@ class Duplicate(LinkFaultConfig):
 
     kind: Literal["duplicate"]
     rate: Rate
+    """Share of the frames that are hit."""
 
 
 class Reorder(LinkFaultConfig):
@@ -321,7 +313,9 @@ class Reorder(LinkFaultConfig):
 
     kind: Literal["reorder"]
     rate: Rate
+    """Share of the frames that are hit."""
     delay: Duration
+    """How much later frames come."""
 
 
 class Delay(LinkFaultConfig):
@@ -329,6 +323,7 @@ class Delay(LinkFaultConfig):
 
     kind: Literal["delay"]
     delay: Duration
+    """How much later frames come."""
 
 
 class Partition(LinkFaultConfig):
@@ -342,18 +337,11 @@ class Bandwidth(LinkFaultConfig):
 
     kind: Literal["bandwidth"]
     factor: Annotated[float, Field(ge=1e-6, le=1e6)]
+    """What the bandwidth is multiplied by."""
 
 
 class ActorFaultConfig(FaultConfig):
-    """A fault of actors: of those whose name, and whose site's name, the patterns match.
-
-    Attributes
-    ----------
-    factor
-        How many times as long service takes.
-    offset
-        How far a clock is ahead.
-    """
+    """A fault of actors: of those whose name, and whose site's name, the patterns match."""
 
     kind: ActorKind
     """What goes wrong; it decides which of factor and offset there are."""
@@ -378,6 +366,7 @@ class Slow(ActorFaultConfig):
 
     kind: Literal["slow"]
     factor: Annotated[float, Field(ge=1, le=1e6)]
+    """How many times as long service takes."""
 
 
 class Skew(ActorFaultConfig):
@@ -385,6 +374,7 @@ class Skew(ActorFaultConfig):
 
     kind: Literal["skew"]
     offset: Nanoseconds
+    """How far a clock is ahead."""
 
 
 class Stall(ActorFaultConfig):

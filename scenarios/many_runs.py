@@ -158,12 +158,8 @@ def systems_by_label(
 
     Each is a plain run, which can be repeated alone. *settings* are as for `split_settings`.
 
-    Raises
-    ------
-    ConfigError
-        A setting means nothing to any of the systems.
-    TopologyError
-        There is no system of that name.
+    Raise :exc:`ConfigError` for a setting that means nothing to any of them, and
+    :exc:`TopologyError` where there is no system of that name.
     """
     topologies = find_topologies(systems) or list(TOPOLOGIES.values())
     base, own = split_settings(base, topologies, settings)

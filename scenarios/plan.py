@@ -280,21 +280,11 @@ def make_plan(
 ) -> Plan:
     """Look everything up that *config* names, and *prepare* its streams.
 
-    Parameters
-    ----------
-    config
-        What to run.
-    address
-        Of a running Ray cluster.
-    topology
-        Used in place of the registered one that *config* names.
-    prepare
-        Returns the query's streams.
+    *topology* is used in place of the registered one that *config* names; *address* is that of a
+    running Ray cluster.
 
-    Raises
-    ------
-    ConfigError, TopologyError, QueryError, DataError
-        Naming the key, query part, file or row that is wrong, before anything runs.
+    Raise :exc:`ConfigError`, :exc:`TopologyError`, :exc:`QueryError` or :exc:`DataError` naming the
+    key, query part, file or row that is wrong, before anything runs.
     """
     _check_address(config, address)
     query = bound_query(config.query, config.bind)

@@ -30,16 +30,9 @@ from spark_bridge.prepared import PreparedStream
 
 
 class RowGroups:
-    """The row groups of a file, or of a folder of parts, read in any order of their parts.
+    """The row groups of what a run wrote, a file or a folder of parts, read in any order of these.
 
-    Parameters
-    ----------
-    path
-        What a run wrote, see `actors.result_files`.
-    columns
-        What to read.
-    ordered
-        Columns of probing tuples' ids, nearly in order.
+    Some *columns* are read. Those *ordered* have probing tuples' ids, nearly in order.
     """
 
     def __init__(self, path: Path, columns: Sequence[str], ordered: Sequence[str]) -> None:
@@ -101,14 +94,8 @@ def _least_to_come(path: Path, file: pq.ParquetFile, name: str) -> list[int]:
 class Summaries:
     """What a run reported of the tuples of a probing stream, taken by ascending ranges.
 
-    Parameters
-    ----------
-    path
-        Of the reports (`actors.result_files.summary_path`).
-    tuples
-        How many tuples of the stream may have any, the first ones.
-    actors
-        How many actors there are; None for any number.
+    The reports (`actors.result_files.summary_path`) may be of the stream's first *tuples* tuples,
+    and by so many *actors*; None for any number.
     """
 
     def __init__(self, path: Path, tuples: int, actors: int | None = None) -> None:
@@ -154,16 +141,8 @@ class ListedPairs:
     Here the listed ids are hashed anew, so that the oracle's sums can be compared with both of
     them. Each row is read once.
 
-    Parameters
-    ----------
-    path
-        The file of pairs.
-    streams
-        Names, in the order of the query.
-    probing
-        Per stream how many of its tuples may have pairs, the first ones.
-    strays_max
-        How many stray pairs to remember.
+    *probing* says, for each of the query's *streams*, how many of its tuples may have pairs, the
+    first ones. So many stray pairs are remembered: *strays_max*.
     """
 
     def __init__(

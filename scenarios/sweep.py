@@ -185,23 +185,12 @@ def sweep_study(
 ) -> Study:
     """Return the study that runs *base* with every combination of the values of *ranges*.
 
-    Parameters
-    ----------
-    base
-        What all runs share.
-    ranges
-        Along x, from line to line, from panel to panel. None of them is one point.
-    seeds
-        With how many seeds every point runs.
-    measures
-        Names of what is measured; by default `MEASURES`.
-    search
-        Whether each point's rate is to be searched for: then no range may set it.
+    These run along x, from line to line, and from panel to panel; without any there is one point.
+    Every point runs with so many *seeds*. *measures* are by default those of `MEASURES`. With
+    *search* each point's rate is searched for: then no range may set it.
 
-    Raises
-    ------
-    ConfigError
-        A range names something that there is not, or a value that is not allowed.
+    Raise :exc:`ConfigError` where a range names something that there is not, or a value that is not
+    allowed.
     """
     if base.survey:
         _check_survey(base, ranges, measures, search=search)

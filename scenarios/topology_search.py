@@ -403,16 +403,8 @@ class Search:
         """Return the record of one run, and whether it kept up with its rate.
 
         Only the last round's runs, and those whose latency counts, are written and judged; of
-        others the record has what is counted as they run.
-
-        Raises
-        ------
-        _WrongError
-            The answer is wrong.
-        _HopelessError
-            It takes much longer than the best of *best_ns*, by rate.
-        _OverError
-            There is no time left.
+        others the record has what is counted as they run. A run is given up where it takes much
+        longer than the best of *best_ns*, by rate.
         """
         rows = one.rows if rate_tps is None else min(one.rows, self.fed_rows)
         settings = {"rows": rows, "feeding.rate_tps": rate_tps, "seed": self.config.seed + seed}
