@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from docstring_parser import Docstring, DocstringStyle, parse, parse_from_object
@@ -62,12 +64,14 @@ def meanings(documented_type: type) -> Iterator[tuple[str, str]]:
                 yield name, meaning
 
 
+@cache
 def _docstrings(documented: type) -> Docstring:
-    """Return the docstring of a class, with those beneath its fields where its source is there."""
-    try:
-        return parse_from_object(documented, DocstringStyle.NUMPYDOC)
-    except (TypeError, SyntaxError):  # it is built in, or not of a file
-        return parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC)
+    """Return the docstring of a class; where that has no fields, with those beneath its fields."""
+    found = parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC)
+    if not found.params and "__annotations__" in vars(documented):  # to read a file takes longer
+        with suppress(TypeError, SyntaxError):  # its source is not there
+            return parse_from_object(documented, DocstringStyle.NUMPYDOC)
+    return found
 
 
 def written(value: Any, schema: dict[str, Any]) -> str:
