@@ -35,7 +35,7 @@ from scenarios import scenario_files
 from scenarios.formatting import TextTable
 from scenarios.report.picture import COLOURS
 from scenarios.report.topology_drawing import draw_plain
-from scenarios.scenario_schema import scenario_schema
+from scenarios.scenario_files import scenario_schema
 from scenarios.study.reproduction import untested_statements
 from scenarios.study.study import load_study
 from topologies import find_topology

@@ -26,7 +26,7 @@ from topologies.topology import SinkPlace
 
 if TYPE_CHECKING:
     from joinsim._outcomes import Advice, EngineComparison, StudyRun
-    from scenarios.planners.planner import Proposal
+    from scenarios.planners import Proposal
 
 
 def run(
@@ -311,7 +311,7 @@ def sweep(
         Dotted names, see `scenarios.measures`; by default throughput, latency and bytes.
     find
         ``"sustainable"``: find at each point the highest rate at which queues do not grow, see
-        `scenarios.sustainable.is_sustained`.
+        `scenarios.measures.is_sustained`.
     scale
         Of a scenario; by default ``laptop``.
     time, arrival

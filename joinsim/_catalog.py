@@ -155,9 +155,7 @@ def schema() -> dict[str, Any]:
     >>> js.schema()["properties"]["topology"]["type"]
     'string'
     """
-    from scenarios.scenario_schema import scenario_schema
-
-    return scenario_schema()
+    return scenario_files.scenario_schema()
 
 
 def show(

@@ -55,7 +55,7 @@ from topologies.quantities import Duration
 # a quarter of a second.
 if TYPE_CHECKING:
     from scenarios.plan import Prepare
-    from scenarios.planners.planner import Proposal
+    from scenarios.planners import Proposal
     from scenarios.study.study import Point, Study
 
 _SHARED = RunConfig.model_fields.keys() - {"topology", "parameters"}

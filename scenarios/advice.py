@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Any
 
 from joins.errors import suggest
@@ -67,65 +66,46 @@ _LEAST_ENGINE_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """Something that could be otherwise, and who would win then.
-
-    Attributes
-    ----------
-    what, goal
-        In words, and the goal that the values are of.
-    values
-        Label to what each system came to; None where it cannot run so.
-    winner
-        The best of them.
-    """
+    """Something that could be otherwise, and who would win then."""
 
     what: str
+    """In words."""
     goal: str
+    """That the values are of."""
     values: Mapping[str, float | None]
+    """Label to what each system came to; None where it cannot run so."""
     winner: str
+    """The best of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopologyRanking(WrittenResult):
-    """The candidates ranked, the best first, and why.
-
-    Attributes
-    ----------
-    config, goals, rate_tps, rows
-        What was asked for; the caller's rate, None where there is none; tuples of each stream.
-    statistics
-        Of the data.
-    ranked
-        Candidates that ran; those that ran over all tuples come first.
-    front
-        Labels of those that none is better than in all goals.
-    refused
-        Topology to why it cannot evaluate the query on these machines.
-    changes
-        What would have to change for another to win.
-    engines
-        Real engines, measured on this machine; None where none was to run.
-    spent, seconds
-        What the search took, and how long it lasted in real time.
-    prices
-        Of `PRICES`.
-    """
+    """The candidates ranked, the best first, and why."""
 
     file = "advice.json"
 
     config: RunConfig
     goals: tuple[str, ...]
     rate_tps: int | None
+    """The caller's rate; None where there is none."""
     rows: int
+    """Tuples of each stream."""
     statistics: DataStatistics
     ranked: tuple[Candidate, ...]
+    """Candidates that ran; those that ran over all tuples come first."""
     front: frozenset[str]
+    """Labels of those that none is better than in all goals."""
     refused: Mapping[str, str]
+    """Topology to why it cannot evaluate the query on these machines."""
     changes: tuple[Change, ...]
+    """What would have to change for another to win."""
     engines: EngineRanking | None
+    """Real engines, measured on this machine; None where none was to run."""
     spent: Spent
     seconds: float
+    """How long the search lasted, in real time."""
     prices: Mapping[str, float] = field(default_factory=dict)
+    """Of `PRICES`."""
 
     @property
     def winner(self) -> Candidate:
@@ -291,48 +271,25 @@ def advise(
     config: RunConfig,
     prepare: Prepare,
     *,
-    goals: Sequence[str] = ("throughput",),
-    machines: int = 8,
-    topologies: Named | Sequence[Named] = (),
-    settings: Mapping[str, Any] = MappingProxyType({}),
-    engines: str | Sequence[str] = "",
-    budget_s: float = 60.0,
-    seeds: int = 3,
-    prices: Mapping[str, float] | None = None,
-    on_round: Callable[[str, int, int], None] = lambda what, done, total: None,
+    goals: Sequence[str],
+    machines: int,
+    topologies: Named | Sequence[Named],
+    settings: Mapping[str, Any],
+    engines: str | Sequence[str],
+    budget_s: float,
+    seeds: int,
+    prices: Mapping[str, float] | None,
+    on_round: Callable[[str, int, int], None],
 ) -> TopologyRanking:
     """Search for the best candidates, simulate what would change that, and run real engines.
 
-    Parameters
-    ----------
-    config
-        The query, its data, network and feeding; the rate of the latter, or that of the data's own
-        event times, is the caller's rate.
-    prepare
-        Returns the query's streams.
-    goals
-        Of `GOALS`, the most important first.
-    machines, topologies
-        At most so many sites that do the join's work; the systems to look at, by default all.
-    settings
-        What all systems share, as for `scenarios.many_runs.split_settings`.
-    engines
-        Real engines that run after the search, for as long as there is time; commas between.
-    budget_s
-        Seconds of real time that it may take; one candidate runs at the least.
-    seeds
-        With how many the best run.
-    prices
-        Of `PRICES`.
-    on_round
-        Called with what is done, how many runs of it have ended, and how many there are.
+    Most is as for `joinsim.advise`; *prepare* returns the query's streams, *settings* are as for
+    `scenarios.many_runs.split_settings`, and *on_round* is called with what is done, how many runs
+    of it have ended, and how many there are. The rate of the configuration's feeding, or that of
+    the data's own event times, is the caller's rate.
 
-    Raises
-    ------
-    ConfigError
-        There is no such goal, price, engine or parameter, or nothing can evaluate the query.
-    TopologyError
-        There is no such topology.
+    Raise :exc:`ConfigError` where there is no such goal, price, engine or parameter, or where
+    nothing can evaluate the query, and :exc:`TopologyError` where there is no such topology.
     """
     if not goals:
         raise ConfigError(f"goal: name at least one of {', '.join(GOALS)}")
@@ -393,10 +350,7 @@ def advise(
 
 
 def _changes(
-    search: Search,
-    ranked: Sequence[Candidate],
-    query: JoinQuery,
-    streams: Sequence[PreparedStream],
+    search: Search, ranked: Sequence[Candidate], query: JoinQuery, streams: Sequence[PreparedStream]
 ) -> list[Change]:
     """Simulate what could be otherwise, with the best candidate of each of the best topologies."""
     best = [one for one in ranked if best_of_topologies(ranked)[one.topology] is one]

@@ -152,24 +152,16 @@ class TableCell(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TextTable:
-    """Rows of text.
-
-    Attributes
-    ----------
-    columns
-        Their headings; none for names and values without any.
-    rows
-        As many cells as columns; the last cell of a shorter row spans the rest.
-    text_columns
-        How many columns, from the first, are text, while the others are numbers; None for all.
-    title
-        Its heading, if any.
-    """
+    """Rows of text."""
 
     columns: tuple[str, ...]
+    """Their headings; none for names and values without any."""
     rows: Sequence[Sequence[str | TableCell]]
+    """As many cells as columns; the last cell of a shorter row spans the rest."""
     text_columns: int | None = None
+    """How many columns, from the first, are text, while the others are numbers; None for all."""
     title: str = ""
+    """Its heading, if any."""
 
     def html(self) -> str:
         """Return it as a ``<table>``, without its title."""

@@ -23,12 +23,11 @@ from scenarios.config import RunConfig
 from scenarios.formatting import group_refusals
 from scenarios.machine import versions
 from scenarios.measures import Parts, record
-from scenarios.plan import Plan, Prepare, make_plan
+from scenarios.plan import Plan, Prepare, check_parameters, make_plan, parameter_names
 from scenarios.report.run_summary import write_run_json
 from scenarios.run import FinishedRun, InlineHosting, Judging, execute
 from scenarios.run_directory import POINTS, TRACE, WrittenResult, remove_matching
 from scenarios.scenario_files import ConfigError, change
-from scenarios.system_choice import check_parameters, parameter_names
 from topologies import TOPOLOGIES, Named, Topology, TopologyError, find_topologies
 from topologies.topology import TopologyFaultError
 
@@ -42,7 +41,7 @@ VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "spo_join, prefix grid": {"immutable": "prefix_grid"},
         "spo_join, CSS bits": {"immutable": "css_bits"},
         "spo_join, all hash": {"mutable": "hash", "immutable": "css_hash"},
-    },
+    }
 }
 """Systems that are compared in several variants: label to parameters."""
 
@@ -54,27 +53,18 @@ _KEYS = (
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """One run of several.
-
-    Attributes
-    ----------
-    config
-        What was run.
-    record
-        What came out (see `measures`); empty when it failed.
-    passed
-        The verdict; None when it is unknown, or when the run failed.
-    claims_exact
-        Whether the system claims to be exact.
-    failure
-        Why there is no verdict.
-    """
+    """One run of several."""
 
     config: RunConfig
+    """What was run."""
     record: dict[str, Any] = field(default_factory=dict)
+    """What came out (see `measures`); empty when it failed."""
     passed: bool | None = None
+    """The verdict; None when it is unknown, or when the run failed."""
     claims_exact: bool = True
+    """Whether the system claims to be exact."""
     failure: str | None = None
+    """Why there is no verdict."""
 
     @classmethod
     def of(cls, finished: FinishedRun, config: RunConfig, parts: Parts | None) -> RunResult:
@@ -168,12 +158,8 @@ def systems_by_label(
 
     Each is a plain run, which can be repeated alone. *settings* are as for `split_settings`.
 
-    Raises
-    ------
-    ConfigError
-        A setting means nothing to any of the systems.
-    TopologyError
-        There is no system of that name.
+    Raise :exc:`ConfigError` for a setting that means nothing to any of them, and
+    :exc:`TopologyError` where there is no system of that name.
     """
     topologies = find_topologies(systems) or list(TOPOLOGIES.values())
     base, own = split_settings(base, topologies, settings)
@@ -220,26 +206,18 @@ def split_settings(
 
 @dataclass(frozen=True, kw_only=True)
 class SystemComparison(WrittenResult):
-    """What was compared, best first.
-
-    Attributes
-    ----------
-    base
-        What all runs share.
-    results
-        Label to what came out, by falling throughput; failures are last.
-    refused
-        Label to why a system cannot evaluate the query.
-    streams
-        Name, path and rows of the streams.
-    """
+    """What was compared, best first."""
 
     file = "compare.json"
 
     base: RunConfig
+    """What all runs share."""
     results: dict[str, RunResult]
+    """Label to what came out, by falling throughput; failures are last."""
     refused: dict[str, str]
+    """Label to why a system cannot evaluate the query."""
     streams: list[dict[str, Any]]
+    """Name, path and rows of the streams."""
 
     @property
     def fastest(self) -> str | None:
@@ -279,9 +257,7 @@ class SystemComparison(WrittenResult):
 
 
 def plan_all(
-    configs: Mapping[str, RunConfig],
-    preparation: Prepare,
-    own: Mapping[str, Topology[Any]],
+    configs: Mapping[str, RunConfig], preparation: Prepare, own: Mapping[str, Topology[Any]]
 ) -> tuple[dict[str, Plan], dict[str, str], dict[str, RunResult]]:
     """Return a plan for each system that can evaluate the query, and why the others cannot.
 

@@ -47,9 +47,9 @@ PO-Join PEs learn what has expired.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,6 @@ from actors.hosting.inline import MeasuredMessages
 from actors.protocol import NS_PER_S
 from actors.result_files import summary_path
 from netsim.network import link_between
-from scenarios.po_join_measures import merge_times_ms, window_lag
 from scenarios.report.run_analysis import arrival_numbers, busy_ns, places_of, sum_by_name
 from scenarios.report.run_summary import summary
 from scenarios.run import FinishedRun
@@ -110,21 +109,15 @@ def record(finished: FinishedRun, parts: Parts | None = None) -> dict[str, Any]:
     )
     pace = Pace(trace, roles)
     over_parts = pace.over_parts(tuples)
-    whole = summary(finished)
+    whole, kernel_s = summary(finished), finished.kernel_seconds
     if config.measured:
         whole["throughput_tps"] = pace.tps(*config.measured)
     return whole | {
-        "kernel_seconds": _sums(finished.kernel_seconds, every) if finished.kernel_seconds else {},
-        "kernel_tps": {
-            part: _ratio(timed, max((finished.kernel_seconds[pe] for pe in pes), default=0))
-            for part, pes in (every if finished.kernel_seconds else {}).items()
-        },
+        "kernel_seconds": _sums(kernel_s, every) if kernel_s else {},
+        "kernel_tps": _capacity(timed, kernel_s, every) if kernel_s else {},
         "state_bytes": _sums(finished.state_bytes, every) if finished.state_bytes else {},
         "busy_seconds": _sums(busy_s, every),
-        "capacity_tps": {
-            part: _ratio(counted, max((busy_s[pe] for pe in pes), default=0))
-            for part, pes in every.items()
-        },
+        "capacity_tps": _capacity(counted, busy_s, every),
         "transmission": _transmission(trace, _busy_seconds(trace, roles), named),
         "balance": {part: _balance([busy_s[pe] for pe in pes]) for part, pes in named.items()},
         "row_balance": {part: _balance([rows[pe] for pe in pes]) for part, pes in named.items()},
@@ -161,6 +154,14 @@ def look_up(values: Mapping[str, Any], name: str) -> float | None:
 
 def _sums(values: Mapping[str, float], parts: Parts) -> dict[str, float]:
     return {part: sum(values.get(pe, 0) for pe in pes) for part, pes in parts.items()}
+
+
+def _capacity(tuples: int, busy_s: Mapping[str, float], parts: Parts) -> dict[str, float | None]:
+    """Return the tuples a second that the busiest PE of each part would take."""
+    return {
+        part: _ratio(tuples, max((busy_s[pe] for pe in pes), default=0))
+        for part, pes in parts.items()
+    }
 
 
 def _ratio(value: float, to: float) -> float | None:
@@ -355,3 +356,142 @@ def fastest(
     length = tuples / PACE_PARTS
     within = range(ceil(first / length), min(PACE_PARTS, int(stop / length))) if tuples else ()
     return max((tps for part in within if (tps := over_parts[str(part + 1)])), default=None)
+
+
+GROWTH = 0.01
+"""Nanoseconds by which a run may fall behind in each nanosecond, and still keep up: so rates up to
+1 % above the capacity pass, since a system of capacity c, fed at r, falls behind by r / c - 1."""
+PRECISION = 0.02
+"""A search ends when the lowest rate that is not sustained is above the highest that is by this
+share at the most."""
+
+_SAMPLES = 256
+"""Arrivals of a quarter that are looked at."""
+_HEADROOM = 2.0
+"""A first rate too high, over what a run did without a rate."""
+_RATE_MAX = 2**40
+
+
+def growth(pace: Pace, tuples: int, rate_tps: int) -> float:
+    """Return by how many nanoseconds a run fell behind in each nanosecond of its second half.
+
+    An arrival is behind by the time from when it came into being until it was done (see `Pace`),
+    which is what waits in all queues, the source's included. The mean of that in the third quarter
+    of the arrivals is compared with that in the fourth. The first half fills windows and caches and
+    is not judged; means over quarters keep what comes and goes, as a merge, from counting.
+    """
+    third, fourth = (
+        np.linspace(first * tuples, (first + 0.25) * tuples, _SAMPLES) for first in (0.5, 0.75)
+    )
+    behind = [pace.done_ns(part) - part * (NS_PER_S / rate_tps) for part in (third, fourth)]
+    passed_ns = tuples / 4 * NS_PER_S / rate_tps
+    return float(behind[1].mean() - behind[0].mean()) / passed_ns
+
+
+def is_sustained(finished: FinishedRun) -> bool:
+    """Return whether a finished run, which had a rate, kept up with it: its queues did not grow.
+
+    Karimov et al. (Benchmarking Distributed Stream Data Processing Systems, ICDE 2018) define
+    sustainable throughput as the highest load of events that a system can handle without prolonged
+    back-pressure, that is without a continuously increasing event-time latency.
+    """
+    rate = finished.plan.config.feeding.rate_tps
+    assert rate is not None
+    return growth(_pace(finished), finished.outcome.tuples, rate) <= GROWTH
+
+
+def saturated_tps(finished: FinishedRun) -> float:
+    """Return the tuples a second that a run without a rate did in its second half."""
+    tuples = finished.outcome.tuples
+    return _pace(finished).tps(tuples // 2, tuples) or 1.0
+
+
+def _pace(finished: FinishedRun) -> Pace:
+    columns = ["receiver", "last", "done_ns"]
+    trace = pq.read_table(finished.directory / TRACE, columns=columns)
+    return Pace(trace, finished.plan.graph().roles)
+
+
+def highest_sustained(sustains: Callable[[int], bool], guess_tps: float) -> int:
+    """Return the highest rate that *sustains* is true of, to `PRECISION`; 0 if it is of none.
+
+    *guess_tps* is where the search begins: it looks for a rate on either side, and then halves
+    the ratio between the two.
+    """
+    low, high = 0, max(2, round(guess_tps * _HEADROOM))
+    while high < _RATE_MAX and sustains(high):
+        low, high = high, round(high * _HEADROOM)
+    while not low:
+        below = int(high / _HEADROOM)
+        if below < 1:
+            return 0
+        low, high = (below, high) if sustains(below) else (low, below)
+    while high > max(low + 1, low * (1 + PRECISION)):
+        middle = min(high - 1, max(low + 1, round(sqrt(low * high))))
+        low, high = (middle, high) if sustains(middle) else (low, middle)
+    return low
+
+
+_MUTABLE, _BETWEEN, _IMMUTABLE = "predicate", "permutation", "po_join"
+_TUPLES, _REPORTING = "router", ("permutation", "cache")
+
+
+def merge_times_ms(trace: pa.Table, roles: Mapping[str, str]) -> np.ndarray:
+    """Return the virtual milliseconds of every merge into the immutable component.
+
+    A merge begins when a predicate PE starts on the message that fills its epoch, and ends when the
+    PE that takes the epoch is done with the last array of it: the structure is built then, and the
+    tuples that waited for it are evaluated. Every predicate PE that seals and every permutation PE
+    sends one message a merge, so the k-th of each belong to the k-th merge. There are none in a
+    system without merges.
+    """
+    senders = [name for name, role in roles.items() if role in (_MUTABLE, _BETWEEN)]
+    builders = [name for name, role in roles.items() if role == _IMMUTABLE]
+    sender, served = (places_of(trace[name], senders) for name in ("sender", "receiver"))
+    sent_ns, started_ns, done_ns = (
+        trace[name].to_numpy() for name in ("sent_ns", "started_ns", "done_ns")
+    )
+    own = np.flatnonzero(served >= 0)
+    services = zip(*(column[own].tolist() for column in (served, done_ns, started_ns)), strict=True)
+    started_at = {(actor, at_ns): start_ns for actor, at_ns, start_ns in services}
+    rows = np.flatnonzero((sender >= 0) & (places_of(trace["receiver"], builders) >= 0))
+    rows = rows[np.argsort(sent_ns[rows], kind="stable")]
+    begun: dict[int, int] = {}
+    ended: dict[int, int] = {}
+    count: dict[int, int] = {}
+    merging = zip(*(column[rows].tolist() for column in (sender, sent_ns, done_ns)), strict=True)
+    for actor, at_ns, end_ns in merging:
+        merge = count[actor] = count.get(actor, -1) + 1
+        ended[merge] = max(end_ns, ended.get(merge, 0))
+        if roles[senders[actor]] == _MUTABLE:
+            start_ns = started_at[actor, at_ns]
+            begun[merge] = min(start_ns, begun.get(merge, start_ns))
+    return np.array([ended[merge] - begun[merge] for merge in sorted(begun)]) / 1e6
+
+
+def window_lag(trace: pa.Table, roles: Mapping[str, str]) -> float | None:
+    """Return by how many tuples the count of a PO-Join PE is behind on average, as tuples come.
+
+    A PE that goes by a count of tuples (SPO-Join, section 4.2) drops what has expired when the
+    count says so: so many expired tuples can be found. The first PE is left out, as in the paper's
+    Figure 19; so is the time before a first count has come. None for a system whose PEs receive no
+    counts.
+    """
+    actors = list(roles)
+    sender, receiver = (places_of(trace[name], actors) for name in ("sender", "receiver"))
+    last, arrived_ns = (trace[name].to_numpy() for name in ("last", "arrived_ns"))
+    reporting, routers, pes = (
+        [place for place, role in enumerate(roles.values()) if role in these]
+        for these in (_REPORTING, (_TUPLES,), (_IMMUTABLE,))
+    )
+    lags: list[np.ndarray] = []
+    for pe in pes[1:]:
+        rows = np.flatnonzero((receiver == pe) & (last >= 0))
+        rows = rows[np.argsort(arrived_ns[rows], kind="stable")]
+        reports = np.isin(sender[rows], reporting)
+        known = np.maximum.accumulate(np.where(reports, last[rows], -1))
+        counted = np.isin(sender[rows], routers) & (known >= 0)
+        # A count may come from a PE that is ahead of this one in the stream: behind by nothing.
+        lags.append(np.maximum(last[rows][counted] - known[counted], 0))
+    every = np.concatenate([np.empty(0, np.int64), *lags])
+    return float(every.mean()) if len(every) else None

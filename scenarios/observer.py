@@ -21,15 +21,10 @@ COMPILING = "compiling what this plan needs, once for this machine and version .
 
 
 class Line:
-    """Shows the progress of one thing.
-
-    Attributes
-    ----------
-    on_rows
-        Shows rows of the trace of a run in virtual time; None where nothing does.
-    """
+    """Shows the progress of one thing."""
 
     on_rows: Callable[[Sequence[str], np.ndarray], None] | None = None
+    """Shows rows of the trace of a run in virtual time; None where nothing does."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show a *stage* of preparation, with *done* of *total* stages behind it."""

@@ -1,9 +1,15 @@
-"""From a configuration to everything looked up and prepared."""
+"""From a configuration to everything looked up and prepared.
+
+Which system evaluates a query that names none follows from the query alone, because it is chosen
+before any data are read: the first system of `RULES` that can evaluate the query as it is set.
+Their order is that of measured comparisons (`joinsim compare`), whose winner at a rate, a window
+and a network of one's own may be another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -13,19 +19,19 @@ import networkx as nx
 from actors.feed import Disorder, Recorded, StreamData, StreamFile, StreamTable
 from actors.hosting.processes import reach
 from actors.source import Feeding
+from joins.errors import suggest
 from joins.queries.parser import on_one_line, parse_query
 from joins.queries.query import JoinQuery
 from joins.queries.selection import select
 from joins.queries.windows import ExtentError, read_extent
 from netsim.cost import CostProfile, load_profile, operator_profiles
 from netsim.faults import Faults
-from scenarios.config import RunConfig, build_network, check_links
-from scenarios.faults_config import check_names, fault_rows
+from scenarios.config import RunConfig, build_network, check_links, check_names
+from scenarios.formatting import group_refusals
 from scenarios.scenario_files import ConfigError, validate
-from scenarios.system_choice import SystemChoice, choose, refusal
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
-from topologies import AUTO, TOPOLOGIES, Topology, find_topology
+from topologies import AUTO, TOPOLOGIES, Topology, TopologyError, find_topology
 from topologies.actor_graph import ActorGraph
 from topologies.assumptions import assumptions_of
 from topologies.topology import Job
@@ -34,23 +40,102 @@ Prepare = Callable[[RunConfig, JoinQuery], tuple[PreparedStream, ...]]
 """Returns the streams of a query, prepared."""
 
 
+SMALL_WINDOW = 2_500
+"""Tuples up to which it is faster to scan a window than to search an index of it."""
+
+
+def _any(query: JoinQuery) -> bool:
+    return True
+
+
+def _keyed(query: JoinQuery) -> bool:
+    return query.key is not None
+
+
+def _small(query: JoinQuery) -> bool:
+    return query.window is not None and all(
+        window.kind == "count" and window.length <= SMALL_WINDOW for window in query.windows
+    )
+
+
+RULES: tuple[tuple[str, Callable[[JoinQuery], bool], str], ...] = (
+    ("hash_join", _keyed, "an equality sends each tuple to the one PE of its key"),
+    ("kp_oij", _keyed, "in an interval join with an equality each key has its PE"),
+    ("dp_oij", _any, "in an interval join without an equality PEs take tuples in turns"),
+    ("join_matrix", _small, "without an equality small windows are best scanned, in a grid of PEs"),
+    (
+        "panjoin",
+        _any,
+        "without an equality large windows need an index, which it divides by values",
+    ),
+    ("spo_join", _any, "without an equality a stream that joins itself needs an index"),
+    ("ibwj", _any, "each stream has a window of its own"),
+    ("semijoin", _any, "it joins more than two streams, each at a site of its own"),
+)
+"""Systems in the order in which they are tried, for which queries, and why; then all others."""
+
+
+def choose(
+    query: JoinQuery, feeding: Feeding, parameters: Mapping[str, Any]
+) -> tuple[Topology[Any], str]:
+    """Return the system for *query*, and why: of those that have *parameters*, the first that can.
+
+    Raise :exc:`ConfigError` for parameters that no system has, and :exc:`TopologyError` with the
+    reasons where none can evaluate the query.
+    """
+    check_parameters(parameters, TOPOLOGIES.values(), "topology")
+    preferred = [(name, why) for name, fits, why in RULES if fits(query)]
+    whatever = [(name, "those preferred cannot evaluate the query so") for name in TOPOLOGIES]
+    refusals = {}
+    for name, why in (*preferred, *whatever):
+        topology = TOPOLOGIES[name]
+        if not topology.exact or not parameters.keys() <= parameter_names(topology):
+            continue
+        refused = refusal(topology, query, feeding)
+        if refused is None:
+            return topology, f"no topology was named: {name} is taken, because {why}"
+        refusals[name] = refused
+    if not refusals:
+        raise ConfigError(
+            f"no topology has all of the parameters {', '.join(parameters)}: name one, and its own"
+        )
+    raise TopologyError(f"no system can evaluate the query: {group_refusals(refusals)}")
+
+
+def refusal(
+    topology: Topology[Any], query: JoinQuery, feeding: Feeding, parameters: Any = None
+) -> str | None:
+    """Return why *topology* cannot evaluate *query*; None where it can.
+
+    Without *parameters* it is left at its defaults.
+    """
+    job = replace(topology.sketch(query), feeding=feeding)
+    try:
+        topology.build(job, parameters or topology.parameters_type())
+    except TopologyError as error:
+        return str(error)
+    return None
+
+
+def check_parameters(keys: Iterable[str], topologies: Iterable[Topology[Any]], who: str) -> None:
+    """Raise :exc:`ConfigError` for a key that is no parameter of any of *topologies*.
+
+    The message calls one of them *who*.
+    """
+    every = sorted(set().union(*map(parameter_names, topologies)))
+    for key in keys:
+        if key not in every:
+            raise ConfigError(f"{key}: no {who} has such a parameter; {suggest(key, every)}")
+
+
+def parameter_names(topology: Topology[Any]) -> set[str]:
+    """Return the names of the parameters of *topology*."""
+    return {field.name for field in fields(topology.parameters_type)}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A configuration with everything looked up: what is left to go wrong is the run itself.
-
-    Attributes
-    ----------
-    config, query, topology, parameters
-        What is to run.
-    streams, files
-        The prepared streams, and what is read of them.
-    address
-        Of a running Ray cluster; None starts one here when the backend is Ray.
-    warnings
-        What a person should know before the run.
-    choice
-        The topology, where none was named; it is that of *config* too.
-    """
+    """A configuration with everything looked up: what is left to go wrong is the run itself."""
 
     config: RunConfig
     query: JoinQuery
@@ -58,9 +143,13 @@ class Plan:
     parameters: Any
     streams: tuple[PreparedStream, ...]
     files: tuple[StreamData, ...]
+    """What is read of the prepared streams."""
     address: str | None = None
+    """Of a running Ray cluster; None starts one here when the backend is Ray."""
     warnings: tuple[str, ...] = ()
-    choice: SystemChoice | None = None
+    """What a person should know before the run."""
+    choice: str | None = None
+    """Why that topology, where none was named; it is that of *config* too."""
 
     @property
     def query_line(self) -> str:
@@ -120,7 +209,7 @@ class Plan:
         chosen = make_parameters(self.topology, self.config.parameters)
         noted = self.topology.notes(self.job(pairs=False), chosen)
         if self.choice is not None:
-            noted = (str(self.choice), *noted)
+            noted = (self.choice, *noted)
         config = self.config
         matters = config.backend == "ray" or config.network.sites == "processes"
         if config.processes != RunConfig.model_fields["processes"].default and not matters:
@@ -147,7 +236,7 @@ class Plan:
         """What goes wrong meanwhile."""
         graph = self.graph()
         return Faults(
-            fault_rows(self.config.faults),
+            [row for fault in self.config.faults for row in fault.rows()],
             placement=graph.placement,
             sources=graph.sources,
             seed=self.config.seed,
@@ -173,15 +262,13 @@ class Plan:
         """Return the actors of the run, which list pairs or only count them; by default as set."""
         pairs = self.config.pairs if pairs is None else pairs
         if pairs not in self._graphs:
-            self._graphs[pairs] = self._build(pairs=pairs)
+            built = self.topology.build(self.job(pairs=pairs), self.parameters)
+            self._graphs[pairs] = _at_sites(built, self.config)
         return self._graphs[pairs]
 
     @cached_property
     def _graphs(self) -> dict[bool, ActorGraph]:
         return {}
-
-    def _build(self, *, pairs: bool) -> ActorGraph:
-        return _at_sites(self.topology.build(self.job(pairs=pairs), self.parameters), self.config)
 
 
 def make_plan(
@@ -193,28 +280,17 @@ def make_plan(
 ) -> Plan:
     """Look everything up that *config* names, and *prepare* its streams.
 
-    Parameters
-    ----------
-    config
-        What to run.
-    address
-        Of a running Ray cluster.
-    topology
-        Used in place of the registered one that *config* names.
-    prepare
-        Returns the query's streams.
+    *topology* is used in place of the registered one that *config* names; *address* is that of a
+    running Ray cluster.
 
-    Raises
-    ------
-    ConfigError, TopologyError, QueryError, DataError
-        Naming the key, query part, file or row that is wrong, before anything runs.
+    Raise :exc:`ConfigError`, :exc:`TopologyError`, :exc:`QueryError` or :exc:`DataError` naming the
+    key, query part, file or row that is wrong, before anything runs.
     """
     _check_address(config, address)
     query = bound_query(config.query, config.bind)
     choice = None
     if topology is None and config.topology == AUTO:
-        choice = choose(query, _feeding(config), config.parameters)
-        topology = choice.topology
+        topology, choice = choose(query, _feeding(config), config.parameters)
         config = config.model_copy(update={"topology": topology.name})
     topology = topology or find_topology(config.topology)
     parameters = make_parameters(topology, config.parameters)
@@ -261,9 +337,8 @@ def topology_of(config: RunConfig) -> Topology[Any]:
     """Return the topology that *config* names, or the one chosen for its query."""
     if config.topology != AUTO:
         return find_topology(config.topology)
-    return choose(
-        bound_query(config.query, config.bind), _feeding(config), config.parameters
-    ).topology
+    query = bound_query(config.query, config.bind)
+    return choose(query, _feeding(config), config.parameters)[0]
 
 
 def bound_query(text: str, values: Mapping[str, str | int]) -> JoinQuery:

@@ -42,16 +42,8 @@ def run_inline(
 ) -> None:
     """Run the actors of *graph* in this process, with *link* between any two of their sites.
 
-    Parameters
-    ----------
-    profile
-        What work costs.
-    trace
-        Parquet file for the trace; None writes none.
-    collect
-        Called with what actors emit; by default that is dropped.
-
-    Raise :exc:`ActorError` when an actor raised.
+    *trace* is the Parquet file for the trace, if one is to be written; *collect* is called with
+    what actors emit. Raise :exc:`ActorError` when an actor raised.
     """
     wiring = graph.wiring
     with Trace(trace_names(wiring), trace) as rows:

@@ -30,21 +30,9 @@ from spark_bridge.prepared import PreparedStream
 
 
 class RowGroups:
-    """The row groups of a file, or of a folder of parts, read in any order of their parts.
+    """The row groups of what a run wrote, a file or a folder of parts, read in any order of these.
 
-    Parameters
-    ----------
-    path
-        What a run wrote, see `actors.result_files`.
-    columns
-        What to read.
-    ordered
-        Columns of probing tuples' ids, nearly in order.
-
-    Attributes
-    ----------
-    rows
-        In all of them.
+    Some *columns* are read. Those *ordered* have probing tuples' ids, nearly in order.
     """
 
     def __init__(self, path: Path, columns: Sequence[str], ordered: Sequence[str]) -> None:
@@ -57,25 +45,25 @@ class RowGroups:
         ]
         self._next = [0] * len(self._files)
         self.rows = sum(file.metadata.num_rows for file in self._files)
+        """In all of them."""
 
-    def take(self, stop: int | None, place: int = 0) -> pa.Table | None:
-        """Return the next row group that has, or has one behind it with, an id below *stop*.
+    def until(self, stop: int | None, place: int = 0) -> Iterator[pa.Table]:
+        """Yield the next row groups that have, or have one behind them with, an id below *stop*.
 
-        *place* says which of the ordered columns that is about. None: there is no such group; for
-        a *stop* of None, there is none at all.
+        *place* says which of the ordered columns that is about. A *stop* of None is after all.
 
         Raise :exc:`DataError` naming a file with missing values.
         """
         for number, (file, least) in enumerate(zip(self._files, self._least, strict=True)):
-            group = self._next[number]
-            if group < len(least[place]) and (stop is None or least[place][group] < stop):
+            for group in range(self._next[number], len(least[place])):
+                if stop is not None and least[place][group] >= stop:
+                    break
                 self._next[number] += 1
                 table = file.read_row_group(group, columns=self._columns, use_threads=False)
                 for name in self._columns:
                     if table[name].null_count:
                         raise _missing_values(self._paths[number], name)
-                return table
-        return None
+                yield table
 
     def close(self) -> None:
         """Close the files."""
@@ -106,24 +94,8 @@ def _least_to_come(path: Path, file: pq.ParquetFile, name: str) -> list[int]:
 class Summaries:
     """What a run reported of the tuples of a probing stream, taken by ascending ranges.
 
-    Parameters
-    ----------
-    path
-        Of the reports (`actors.result_files.summary_path`).
-    tuples
-        How many tuples of the stream may have any, the first ones.
-    actors
-        How many actors there are; None for any number.
-
-    Attributes
-    ----------
-    sums
-        Has the rows read so far that belong to no such tuple (``stray_rows``), and the pairs that
-        they claim (``stray_pairs``).
-    odd_rows
-        Rows read so far whose sender is none of the actors, or whose latency is negative.
-    by_sender
-        Rows read so far, by the rank of the actor that sent them.
+    The reports (`actors.result_files.summary_path`) may be of the stream's first *tuples* tuples,
+    and by so many *actors*; None for any number.
     """
 
     def __init__(self, path: Path, tuples: int, actors: int | None = None) -> None:
@@ -131,8 +103,12 @@ class Summaries:
         self._groups = RowGroups(path, columns, columns[:1])
         self._actors = actors
         self.sums = TupleSums(tuples)
+        """Has the rows read so far that belong to no such tuple (``stray_rows``), and the pairs
+        that they claim (``stray_pairs``)."""
         self.odd_rows = 0
+        """Rows read so far whose sender is none of the actors, or whose latency is negative."""
         self.by_sender = np.zeros(actors or 0, np.int64)
+        """Rows read so far, by the rank of the actor that sent them."""
 
     def take(self, stop: int) -> Sums:
         """Return what was reported of the tuples from the last *stop* to this, latest latency."""
@@ -145,7 +121,7 @@ class Summaries:
         self._groups.close()
 
     def _read(self, stop: int | None) -> None:
-        while (group := self._groups.take(stop)) is not None:
+        for group in self._groups.until(stop):
             probe_id, count, fingerprint, latency, sender = (
                 column.to_numpy() for column in group.columns
             )
@@ -165,25 +141,8 @@ class ListedPairs:
     Here the listed ids are hashed anew, so that the oracle's sums can be compared with both of
     them. Each row is read once.
 
-    Parameters
-    ----------
-    path
-        The file of pairs.
-    streams
-        Names, in the order of the query.
-    probing
-        Per stream how many of its tuples may have pairs, the first ones.
-    strays_max
-        How many stray pairs to remember.
-
-    Attributes
-    ----------
-    rows
-        Pairs in the file.
-    stray_rows
-        Of those read so far, the ones whose probing tuple does not exist.
-    strays
-        The first of them: the stream, the probing tuple's id, its matches' ids.
+    *probing* says, for each of the query's *streams*, how many of its tuples may have pairs, the
+    first ones. So many stray pairs are remembered: *strays_max*.
     """
 
     def __init__(
@@ -195,19 +154,22 @@ class ListedPairs:
         self._sums = [TupleSums(tuples) for tuples in probing]
         self._strays_max = strays_max
         self.rows = self._groups.rows
+        """Pairs in the file."""
         self.stray_rows = 0
+        """Of those read so far, the ones whose probing tuple does not exist."""
         self.strays: list[tuple[int, ...]] = []
+        """The first of them: the stream, the probing tuple's id, its matches' ids."""
 
     def take(self, stream: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return count and fingerprint of the tuples of *stream* from the last *stop* to this."""
-        while (group := self._groups.take(stop, stream)) is not None:
+        for group in self._groups.until(stop, stream):
             self._add(group)
         sums = self._sums[stream].take(stop)
         return sums.pairs, sums.fingerprint
 
     def finish(self) -> None:
         """Read what is left, and close the file: it should be of no tuple at all."""
-        while (group := self._groups.take(None)) is not None:
+        for group in self._groups.until(None):
             self._add(group)
         self._groups.close()
 
@@ -260,13 +222,7 @@ class LatencyHistogram:
 
 
 class JoinedColumns:
-    """The selected columns of the pairs listed in a directory, some thousand pairs at a time.
-
-    Attributes
-    ----------
-    schema
-        The columns, named as the query spells them.
-    """
+    """The selected columns of the pairs listed in a directory, some thousand pairs at a time."""
 
     def __init__(
         self, query: JoinQuery, streams: Sequence[PreparedStream], directory: Path
@@ -279,6 +235,7 @@ class JoinedColumns:
             for stream, column in dict.fromkeys((one.stream, one.column) for one in self._chosen)
         }
         self.schema = pa.schema([(one.name, self._of(one).type) for one in self._chosen])
+        """The columns, named as the query spells them."""
 
     def __iter__(self) -> Iterator[pa.Table]:
         """Yield tables of pairs, in the order in which they are listed."""

@@ -24,7 +24,7 @@ from actors.hosting.process_host import ProcessHost
 from actors.hosting.process_memory import peak_bytes
 from actors.hosting.processes import EACH, label_processes
 from actors.hosting.saved_run import SavedRun, SavingHost
-from actors.protocol import Host, RestartingHost
+from actors.protocol import Host
 from actors.result_files import Destination, ResultWriter, put_together, receive_piece
 from actors.results import ResultEpochs
 from joins.machine.compiling import on_first_compile
@@ -64,23 +64,17 @@ which do, a second run would list them otherwise.
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """What was counted and measured while a plan ran.
-
-    Attributes
-    ----------
-    outcome
-        The kernel's counts.
-    memory_bytes
-        Peak resident memory of all processes that ran actors.
-    kernel_seconds, state_bytes
-        Actor name to the time spent in it (see `scenarios.measures`), and to the bytes of its
-        arrays at the end; empty where actors lived in other processes in virtual time.
-    """
+    """What was counted and measured while a plan ran."""
 
     outcome: Outcome
+    """The kernel's counts."""
     memory_bytes: int
+    """Peak resident memory of all processes that ran actors."""
     kernel_seconds: dict[str, float] = field(default_factory=dict)
+    """Actor name to the time spent in it (see `scenarios.measures`); empty where actors lived in
+    other processes in virtual time."""
     state_bytes: dict[str, int] = field(default_factory=dict)
+    """Likewise to the bytes of its arrays at the end."""
 
     @property
     def throughput_tps(self) -> float:
@@ -109,12 +103,15 @@ def simulate(
     graph = plan.graph(pairs=pairs)
     wiring = graph.wiring
     profiles = operator_profiles(config.profile, plan.topology.name)
+    streams = plan.query.streams
     with (
         Trace(trace_names(wiring), directory and directory / TRACE, line.on_rows) as trace,
         _host(plan, graph, clock, inline_host, disk) as (host, memory),
-        _results(plan, graph, directory, pairs=pairs) as collect,
+        ResultWriter(directory, streams=streams, actors=graph, pairs=pairs)
+        if directory
+        else nullcontext() as results,
     ):
-        kernel = _kernel(plan, collect)(
+        kernel = _kernel(plan, results.collect if results else lambda _: None)(
             wiring=wiring,
             placement=graph.placement,
             network=plan.network,
@@ -140,18 +137,6 @@ def simulate(
         )
     clock.lap("write")
     return simulated
-
-
-@contextmanager
-def _results(
-    plan: Plan, graph: ActorGraph, directory: Path | None, *, pairs: bool
-) -> Iterator[Callable[[list[Any]], None]]:
-    """Yield a result callback: a writer, or a no-op."""
-    if directory is None:
-        yield lambda results: None
-        return
-    with ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results:
-        yield results.collect
 
 
 def _kernel(plan: Plan, collect: Callable[[list[Any]], None]) -> Callable[..., Kernel]:
@@ -181,43 +166,35 @@ def _host(
     inline_host: InlineHosting,
     disk: SavedRun | None,
 ) -> Iterator[tuple[Host, Callable[[], int]]]:
-    """Yield the host that the configuration names, and a function that returns its peak memory."""
-    config = plan.config
-    if config.backend == "inline":
-        host = inline_host(graph.specs, graph.wiring, config.seed, measured=config.measured)
+    """Yield the host that the configuration names, and a function that returns its peak memory.
+
+    Processes of Ray are replaced when one is lost.
+    """
+    seed = plan.config.seed
+    if plan.config.backend == "inline":
+        host = inline_host(graph.specs, graph.wiring, seed, measured=plan.config.measured)
         yield SavingHost(host, graph, disk) if disk else host, peak_bytes
         return
-    homes = graph.homes(config.processes)
-    with _started(plan, graph, homes, clock) as processes:
-        processes.everywhere(rehearse, *plan.rehearsal)
-        clock.lap("compile")
-        in_processes, memory = _process_host(plan, graph, processes, homes)
-        yield SavingHost(in_processes, graph, disk) if disk else in_processes, memory
-
-
-def _process_host(
-    plan: Plan,
-    graph: ActorGraph,
-    processes: RayProcesses,
-    homes: Mapping[str, int],
-) -> tuple[RestartingHost, Callable[[], int]]:
-    """Return a host in *processes*, which are replaced when one is lost, and its peak memory."""
     from actors.hosting.ray_processes import ProcessLostError
 
+    homes = graph.homes(plan.config.processes)
     hosts: list[ProcessHost] = []
+    with _started(plan, graph, homes, clock) as processes:
 
-    def start() -> ProcessHost:
-        if hosts:
-            processes.restart()
-            processes.everywhere(rehearse, *plan.rehearsal)
-        seed = plan.config.seed
-        hosts.append(ProcessHost(processes, graph.specs, graph.wiring, seed, homes=homes))
-        return hosts[-1]
+        def start() -> ProcessHost:
+            if hosts:
+                processes.restart()
+                processes.everywhere(rehearse, *plan.rehearsal)
+            hosts.append(ProcessHost(processes, graph.specs, graph.wiring, seed, homes=homes))
+            return hosts[-1]
 
-    def memory() -> int:
-        return peak_bytes() + sum(hosts[-1].peak_bytes())
-
-    return JournalHost(start, graph, lost=ProcessLostError), memory
+        processes.everywhere(rehearse, *plan.rehearsal)
+        clock.lap("compile")
+        journal = JournalHost(start, graph, lost=ProcessLostError)
+        yield (
+            SavingHost(journal, graph, disk) if disk else journal,
+            lambda: peak_bytes() + sum(hosts[-1].peak_bytes()),
+        )
 
 
 @contextmanager
@@ -272,7 +249,14 @@ def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simul
         clock.lap("start")
         measured = run.run(lambda at: line.on_run(at, at.now_ns / 1e9))
         clock.lap("run")
-        _write_down(run, graph, directory, destination)
+        with Trace(trace_names(graph.wiring), directory / TRACE) as trace:
+            for rows in run.entries():
+                assert isinstance(rows, np.ndarray)  # results are in files
+                _record(trace, rows)
+            trace.close()  # the disk takes it while results are put together
+            for piece in run.pieces():
+                receive_piece(piece, destination)
+            put_together(destination)
     return _simulated(measured)
 
 
@@ -282,12 +266,12 @@ def _run_recovering(
     """Do what `run_live` does in processes that are replaced when one is lost."""
     from actors.hosting.ray_processes import ProcessLostError
 
-    graph = plan.graph()
+    graph, pairs = plan.graph(), plan.config.pairs
     homes = graph.homes(plan.config.processes)
     with (
         _started(plan, graph, homes, clock) as processes,
         Trace(trace_names(graph.wiring), directory / TRACE) as trace,
-        _results(plan, graph, directory, pairs=plan.config.pairs) as collect,
+        ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
     ):
 
         def start() -> RayProcesses:
@@ -303,7 +287,7 @@ def _run_recovering(
                 if isinstance(one, np.ndarray):
                     _record(trace, one)
                 else:
-                    collect([one])
+                    results.collect([one])
 
         run = RecoveringRun(
             start,
@@ -338,18 +322,6 @@ def live_system(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> Live
     )
 
 
-def _write_down(run: LiveRun, graph: ActorGraph, directory: Path, destination: Destination) -> None:
-    """Fetch what the processes wrote down: the trace process by process, and files of results."""
-    with Trace(trace_names(graph.wiring), directory / TRACE) as trace:
-        for rows in run.entries():
-            assert isinstance(rows, np.ndarray)  # results are in files
-            _record(trace, rows)
-        trace.close()  # the disk takes it while results are put together
-        for piece in run.pieces():
-            receive_piece(piece, destination)
-        put_together(destination)
-
-
 def _record(trace: Trace, rows: np.ndarray) -> None:
     for row in rows.tolist():
         trace.record(pack_row(*row))
@@ -377,24 +349,17 @@ def _simulated(measured: Measured, recovered: Recovered | None = None) -> Simula
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRun(Simulated):
-    """A finished run: what was planned, counted, measured and judged.
-
-    Attributes
-    ----------
-    latencies
-        Of every tuple, nanoseconds of virtual time from its birth to the last report of it.
-    clock
-        What a person waited for until now.
-    approximated
-        What an approximate run says of its recall; None where nothing is left out on purpose.
-    """
+    """A finished run: what was planned, counted, measured and judged."""
 
     plan: Plan
     directory: Path
     verdict: Verdict
     latencies: LatencyHistogram
+    """Of every tuple, nanoseconds of virtual time from its birth to the last report of it."""
     clock: WallClock
+    """What a person waited for until now."""
     approximated: Approximated | None = None
+    """What an approximate run says of its recall; None where nothing is left out on purpose."""
 
     @property
     def price_note(self) -> str | None:

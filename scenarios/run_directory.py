@@ -116,15 +116,10 @@ def shared_directory(directory: Path, mark: str) -> Iterator[None]:
 
 
 class WrittenResult(ABC):
-    """What several runs came to, of which their directory has a JSON file.
-
-    Attributes
-    ----------
-    file
-        Its name.
-    """
+    """What several runs came to, of which their directory has a JSON file."""
 
     file: ClassVar[str]
+    """Its name."""
 
     @abstractmethod
     def as_json(self, replay: str) -> dict[str, Any]:
@@ -249,30 +244,20 @@ def _link_latest(directory: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Interrupted:
-    """A run that did not finish, as its directory has it.
-
-    Attributes
-    ----------
-    directory
-        Of the run.
-    configuration
-        All of its keys.
-    folders
-        Per stream that of the prepared stream; None: it was in memory.
-    digests
-        Digests of the streams.
-    every_ns
-        Real time from one snapshot to the next.
-    replay
-        The command or call that repeats it from the beginning.
-    """
+    """A run that did not finish, as its directory has it."""
 
     directory: Path
+    """Of the run."""
     configuration: dict[str, Any]
+    """All of its keys."""
     folders: tuple[str | None, ...]
+    """Per stream that of the prepared stream; None: it was in memory."""
     digests: tuple[str, ...]
+    """Digests of the streams."""
     every_ns: int
+    """Real time from one snapshot to the next."""
     replay: str
+    """The command or call that repeats it from the beginning."""
 
     def load_streams(self, prepare: Prepare) -> tuple[PreparedStream, ...]:
         """Return the prepared streams; *prepare* prepares those that were in memory again.

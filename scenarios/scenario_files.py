@@ -1,10 +1,15 @@
-"""Reads, checks and changes configurations: scenarios by name, TOML files, and settings."""
+"""Reads, checks and changes configurations: scenarios by name, TOML files, and settings.
+
+`scenario_schema` is the JSON schema of the files, by which editors complete and check them. It is
+made from the types that check a file. It says what each key may be, but not what depends on several
+keys, so a file that fits it may still be refused, with a reason.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -13,7 +18,8 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from joins.errors import JoinsimError, suggest
-from scenarios.config import RunConfig, with_preset
+from scenarios.config import SCALES, RunConfig, with_preset
+from topologies import TOPOLOGIES
 
 T = TypeVar("T")
 
@@ -72,8 +78,9 @@ def read(name_or_path: str, *, scale: str = "laptop") -> dict[str, Any]:
 
     Raise :exc:`ConfigError` naming the scenarios there are, or what is no TOML or no section.
     """
-    values = dict(_read_file(name_or_path))
-    values.pop(_EXTENDS, None)
+    path = Path(name_or_path)
+    values = _read_toml(path) if path.suffix.lower() == ".toml" else _read_own(name_or_path)
+    values = {key: value for key, value in values.items() if key != _EXTENDS}
     values = at_scale(values, scale, where=name_or_path)
     _section_at(values, [STUDY, "words"], name_or_path)
     return values
@@ -103,15 +110,6 @@ def is_study(name_or_path: str) -> bool:
     return STUDY in read(name_or_path)
 
 
-def _read_file(name_or_path: str) -> dict[str, Any]:
-    path = Path(name_or_path)
-    if path.suffix.lower() != ".toml":
-        return _read_own(name_or_path)
-    if not path.is_file():
-        raise ConfigError(f"there is no file {path}")
-    return _read_toml(path)
-
-
 @cache
 def _read_own(name: str) -> dict[str, Any]:
     """Return what one of our own scenarios says, once for all; it is not to be changed."""
@@ -129,6 +127,8 @@ def _read_own(name: str) -> dict[str, Any]:
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ConfigError(f"there is no file {path}")
     try:
         # Windows begins a file with a BOM.
         values = parse_toml(path.read_text(encoding="utf-8-sig"))
@@ -313,3 +313,127 @@ def _merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
         both = isinstance(old, dict) and isinstance(change_, dict)
         merged[key] = _merge(old, change_) if both else change_  # type: ignore[arg-type]
     return merged
+
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_ONE_OR_MORE = ("panel", "scale", "fields", "selectivity", "rate_tps", "window_s")
+"""Keys whose list of one may be written without brackets."""
+_TEXT_OR_NUMBER = ["string", "integer"]
+
+
+def scenario_schema() -> dict[str, Any]:
+    """Return the schema of a scenario's or a study's TOML file."""
+    from scenarios.study.section import StudySection  # runs need none of it
+
+    run, study = _schema_of(RunConfig), _schema_of(StudySection)
+    for part in (study, *study["$defs"].values()):
+        part["properties"] = {key: _or_word(value) for key, value in part["properties"].items()}
+    definitions = {
+        **run.pop("$defs"),
+        **study.pop("$defs"),
+        "StudySection": study,
+        "Changes": _changes(run),
+        "Word": {"type": "string", "pattern": r"^\{\w+\}$"},
+    }
+    changes = {"$ref": "#/$defs/Changes"}
+    run["properties"] |= {
+        "extends": {
+            "description": "The scenario that this one changes: it says only what differs.",
+            "enum": sorted(catalog()),
+        },
+        "study": {"$ref": "#/$defs/StudySection"},
+        "scales": {
+            "description": "Per scale, what it changes of all this.",
+            "type": "object",
+            "additionalProperties": False,
+            "properties": dict.fromkeys(SCALES, changes),
+        },
+    }
+    # With `extends`, and in a scale, a section says only what differs.
+    for one in (run, *definitions.values()):
+        one.pop("required", None)
+    study["properties"] |= {
+        "words": {"description": "Values by name, for {name} in texts.", "type": "object"},
+        "measured": {
+            "description": "Panels that come after the others, and stay where a scale has others.",
+            "$ref": "#/$defs/StudySection/properties/panels",
+        },
+    }
+    return {
+        "$schema": DRAFT,
+        "title": "A joinsim scenario",
+        **run,
+        "allOf": [_parameters_of(name) for name in TOPOLOGIES],
+        "$defs": definitions,
+    }
+
+
+def _changes(run: dict[str, Any]) -> dict[str, Any]:
+    """Return what a scale may change: any key but the scales themselves."""
+    keys = {name: value for name, value in run["properties"].items() if name != "scales"}
+    return {
+        "description": "What a scale changes.",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": keys | {"study": {"$ref": "#/$defs/StudySection"}},
+    }
+
+
+def _or_word(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a key of a study that may also be one of its ``words``."""
+    described = {"description": value.pop("description")} if "description" in value else {}
+    return {**described, "anyOf": [value, {"$ref": "#/$defs/Word"}]}
+
+
+def _parameters_of(name: str) -> dict[str, Any]:
+    """Return the rule for ``parameters`` where the topology is *name*."""
+    kind = TOPOLOGIES[name].parameters_type
+    parameters = _documented(TypeAdapter(kind).json_schema(), kind)
+    for value in parameters["properties"].values():
+        if value.get("type") == "string" and "enum" not in value:
+            value["type"] = _TEXT_OR_NUMBER  # a number of tuples may be written as one
+    return {
+        "if": {"properties": {"topology": {"const": name}}, "required": ["topology"]},
+        "then": {"properties": {"parameters": parameters}},
+    }
+
+
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of *model*, each key with its meaning from the docstrings."""
+    schema = _documented(model.model_json_schema(), model)
+    kinds = {kind.__name__: kind for kind in _sections(model)}
+    for name, definition in schema["$defs"].items():
+        _documented(definition, kinds[name])
+    return schema
+
+
+def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the sections in a type, and those in their keys."""
+    for kind in _models_in(annotation):
+        if issubclass(kind, BaseModel):
+            yield kind
+            for field in kind.model_fields.values():
+                yield from _sections(field.annotation)
+
+
+def _documented(schema: dict[str, Any], kind: type) -> dict[str, Any]:
+    """Describe a schema and its keys by the docstring of *kind*; remove generated titles."""
+    from docstring_parser import parse
+
+    from topologies.parameters import meanings
+
+    schema["description"] = parse(schema.get("description", "")).short_description or ""
+    known = dict(meanings(kind))
+    for name, value in schema.get("properties", {}).items():
+        value.pop("title", None)
+        if "$ref" not in value:
+            for mark in ("ge", "le"):  # pydantic's, of types with a reader of their own
+                value.pop(mark, None)
+        if name in known:
+            value["description"] = known[name]
+        for kind_of in value.get("anyOf", [dict(value)]):
+            if kind_of.get("type") == "array" and name in _ONE_OR_MORE:
+                others = value.pop("anyOf", [{"type": "array", "items": value.pop("items", {})}])
+                value.pop("type", None)
+                value["anyOf"] = [kind_of["items"], *others]
+    return schema

@@ -18,12 +18,11 @@ import numpy as np
 from joins.errors import suggest
 from joins.queries.parser import parse_query
 from scenarios.config import FeedingConfig, NetworkConfig, RunConfig, name_topology, plain_value
-from scenarios.plan import topology_of
+from scenarios.plan import parameter_names, topology_of
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.section import REPEATS_MAX, StudySection
 from scenarios.study.study import Study, build_study
 from scenarios.synthetic import parse
-from scenarios.system_choice import parameter_names
 from topologies import AUTO, find_topology
 
 MEASURES = {
@@ -34,7 +33,7 @@ MEASURES = {
 """What a sweep measures unless it is said, to what that is called; see `scenarios.measures`."""
 
 SUSTAINABLE = "sustainable_tps"
-"""What a search finds at each point: see `scenarios.sustainable.is_sustained`."""
+"""What a search finds at each point: see `scenarios.measures.is_sustained`."""
 SEARCHED = {
     SUSTAINABLE: "sustainable rate, tuples/s",
     "latency_ms.p95": "latency p95 at that rate, ms",
@@ -56,22 +55,15 @@ _SKEWED = {"zipf": 0, "self_similar": 1, "skewed": 2}
 
 @dataclass(frozen=True, kw_only=True)
 class Range:
-    """One parameter and its values.
-
-    Attributes
-    ----------
-    key
-        As it was written: a key as for ``--set``; or ``pes``, ``window``, ``skew``, or the last
-        part of a key of the network or the feeding (``latency``, ``rate_tps``).
-    values
-        One per position.
-    log
-        Whether each value is a multiple of the one before.
-    """
+    """One parameter and its values."""
 
     key: str
+    """As it was written: a key as for ``--set``; or ``pes``, ``window``, ``skew``, or the last part
+    of a key of the network or the feeding (``latency``, ``rate_tps``)."""
     values: tuple[Any, ...]
+    """One per position."""
     log: bool = False
+    """Whether each value is a multiple of the one before."""
 
     @classmethod
     def read(cls, text: str) -> Range:
@@ -110,9 +102,7 @@ class Range:
             round(one) if whole else float(f"{one:.4g}") for one in spaced.tolist()
         )
         return cls(
-            key=key,
-            values=tuple(f"{one:.15g} {unit}" if unit else one for one in listed),
-            log=log,
+            key=key, values=tuple(f"{one:.15g} {unit}" if unit else one for one in listed), log=log
         )
 
 
@@ -195,23 +185,12 @@ def sweep_study(
 ) -> Study:
     """Return the study that runs *base* with every combination of the values of *ranges*.
 
-    Parameters
-    ----------
-    base
-        What all runs share.
-    ranges
-        Along x, from line to line, from panel to panel. None of them is one point.
-    seeds
-        With how many seeds every point runs.
-    measures
-        Names of what is measured; by default `MEASURES`.
-    search
-        Whether each point's rate is to be searched for: then no range may set it.
+    These run along x, from line to line, and from panel to panel; without any there is one point.
+    Every point runs with so many *seeds*. *measures* are by default those of `MEASURES`. With
+    *search* each point's rate is searched for: then no range may set it.
 
-    Raises
-    ------
-    ConfigError
-        A range names something that there is not, or a value that is not allowed.
+    Raise :exc:`ConfigError` where a range names something that there is not, or a value that is not
+    allowed.
     """
     if base.survey:
         _check_survey(base, ranges, measures, search=search)

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -28,15 +29,13 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from actors.protocol import NS_PER_S, Progress
 from netsim.network import NetworkError
 from scenarios.config import RunConfig
-from scenarios.measures import END_ROLES, look_up, record
+from scenarios.measures import END_ROLES, is_sustained, look_up, record
 from scenarios.observer import Line
-from scenarios.plan import Plan, Prepare, bound_query, make_plan
+from scenarios.plan import Plan, Prepare, bound_query, make_plan, parameter_names
 from scenarios.run import Simulated, execute, simulate
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.judging import Estimate
-from scenarios.sustainable import is_sustained
 from scenarios.sweep import PES
-from scenarios.system_choice import parameter_names
 from topologies import TOPOLOGIES, Topology, TopologyError, find_topology
 
 
@@ -62,39 +61,29 @@ _STRUCTURE_PARAMETERS = ("index", "structure", "immutable")
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A topology with its parameters, and what it came to in its longest runs.
-
-    Attributes
-    ----------
-    topology, parameters
-        What runs.
-    kind
-        Its label without the number of PEs.
-    pes, machines, cores
-        Actors that neither feed it nor take its results, the sites that these are on, and the cores
-        of those that they can use.
-    rows
-        Tuples of each stream that it ran over; 0 where it has not run.
-    saturated, fed
-        Records of runs as fast as tuples are taken, and at the caller's rate; one for each seed.
-        The throughput of one that is not the last is extrapolated where it can be.
-    keeps_up
-        Whether it sustained the rate; None where that is not known.
-    last
-        Whether it ran in the last round: over all tuples, with its answers judged.
-    """
+    """A topology with its parameters, and what it came to in its longest runs."""
 
     topology: str
     parameters: Mapping[str, Any]
     kind: str
+    """Its label without the number of PEs."""
     pes: int
+    """Actors that neither feed it nor take its results."""
     machines: int
+    """Sites that these are on."""
     cores: int
+    """Cores of those sites that they can use."""
     rows: int = 0
+    """Tuples of each stream that it ran over; 0 where it has not run."""
     saturated: tuple[dict[str, Any], ...] = ()
+    """Records of runs as fast as tuples are taken, one for each seed. The throughput of one that is
+    not the last is extrapolated where it can be."""
     fed: tuple[dict[str, Any], ...] = ()
+    """Records of runs at the caller's rate, likewise."""
     keeps_up: bool | None = None
+    """Whether it sustained the rate; None where that is not known."""
     last: bool = False
+    """Whether it ran in the last round: over all tuples, with its answers judged."""
 
     @property
     def label(self) -> str:
@@ -110,7 +99,7 @@ class Candidate:
         """Return what it came to by a goal, a name of `GOALS`: one value for each seed."""
         wanted = GOALS[goal]
         records = self.saturated if wanted.saturated or not self.fed else self.fed
-        known = [look_up(one, wanted.measure) for one in records]
+        known = (look_up(one, wanted.measure) for one in records)
         return [value for value in known if value is not None]
 
     def estimate(self, goal: str) -> Estimate | None:
@@ -139,8 +128,6 @@ def candidates(
     """Return what can evaluate the query on *machines*, and why other topologies cannot.
 
     *parameters* are what is set already, by topology.
-
-    Each exact topology comes with every structure that it offers, and PEs in powers of two.
     """
     found: dict[str, Candidate] = {}
     refused: dict[str, str] = {}
@@ -174,8 +161,8 @@ def candidates(
 
 def _settings(
     topology: Topology[Any], most: int, cores: int, own: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the PEs and the structures to try, for up to *most* cores, where *own* leave them open.
+) -> Iterable[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return the PEs and structures to try, for up to *most* cores, where *own* leave them open.
 
     Most PEs come first.
     """
@@ -197,9 +184,7 @@ def _settings(
     kinds: list[dict[str, Any]] = [{}]
     if structure and structure not in own:
         kinds = [{structure: value} for value in get_args(hints[structure])]
-    for shape in reversed(shapes):
-        for kind in kinds:
-            yield shape, kind
+    return product(reversed(shapes), kinds)
 
 
 def _sized(plan: Plan, parameters: Mapping[str, Any], kind: str) -> Candidate:
@@ -257,68 +242,49 @@ class _WrongError(Exception):
 
 @dataclass
 class Spent:
-    """What searches have cost.
-
-    Attributes
-    ----------
-    runs, tuples
-        Simulations that ended, and the tuples they took.
-    left_out, given_up, failed
-        What there was no time for; what was stopped, and what failed, and why.
-    begun
-        When the first one began, by `time.monotonic`.
-    """
+    """What searches have cost."""
 
     runs: int = 0
+    """Simulations that ended."""
     tuples: int = 0
+    """Those they took."""
     left_out: list[str] = field(default_factory=list)
+    """What there was no time for."""
     given_up: list[str] = field(default_factory=list)
+    """What was stopped, and why."""
     failed: list[str] = field(default_factory=list)
+    """What failed, and why."""
     begun: float = field(default_factory=time.monotonic)
+    """When the first one began, by `time.monotonic`."""
 
 
 @dataclass
 class Search:
-    """A search under way.
-
-    Attributes
-    ----------
-    config
-        The query, its data and the network.
-    prepare
-        Returns the query's streams.
-    goals
-        Names of `GOALS`, the most important first.
-    rate_tps
-        The caller's own rate; None where only saturation is looked at.
-    rows
-        Tuples of each stream in the longest runs.
-    budget_s
-        Real seconds for all: no run starts after its round's share of it, and one that goes on
-        then is stopped.
-    seeds
-        With how many the last round runs.
-    on_round
-        Called with what is done, how many runs of it have ended, and how many there are.
-    spent
-        What it has cost until now.
-    share
-        The share of the time that this round may take.
-    give_up
-        Whether a run that has become hopeless is stopped.
-    """
+    """A search under way."""
 
     config: RunConfig
+    """The query, its data and the network."""
     prepare: Prepare
+    """Returns the query's streams."""
     goals: Sequence[str]
+    """Names of `GOALS`, the most important first."""
     rate_tps: int | None
+    """The caller's own rate; None where only saturation is looked at."""
     rows: int
+    """Tuples of each stream in the longest runs."""
     budget_s: float
+    """Real seconds for all: no run starts after its round's share of it, and one that goes on then
+    is stopped."""
     seeds: int = 1
+    """With how many the last round runs."""
     on_round: Callable[[str, int, int], None] = lambda what, done, total: None
+    """Called with what is done, how many runs of it have ended, and how many there are."""
     spent: Spent = field(default_factory=Spent)
+    """What it has cost until now."""
     share: float = 1.0
+    """The share of the time that this round may take."""
     give_up: bool = True
+    """Whether a run that has become hopeless is stopped."""
 
     @property
     def seconds_left(self) -> float:
@@ -332,33 +298,28 @@ class Search:
 
     def run(self, chosen: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates that ran, the best first; those of a kind come most PEs first."""
-        known = _by_label(chosen)
+        known = {one.label: one for one in chosen}
         going = list({one.kind: one for one in reversed(chosen)}.values())[::-1]
         of = len(_ROUNDS) + 1
         for number, round_ in enumerate(_ROUNDS, 1):
             rows = min(self.rows, max(round_.least_rows, self.rows // round_.part))
             self.share = round_.share
             new = [one for one in going if one.rows < rows]
-            known |= _by_label(self.measure_all(new, rows, f"round {number} of {of}"))
+            ran = self.measure_all(new, rows, f"round {number} of {of}")
+            known |= {one.label: one for one in ran}
             going = [known[one.label] for one in going]
             ran = [one for one in going if one.rows == rows] or going
             going = _varied(self.ranked(ran), max(round_.least, len(ran) // round_.keep))
             if number == 1:
                 kinds = [one.kind for one in going]
                 going = [one for kind in kinds for one in known.values() if one.kind == kind]
-        self.share = _LAST_SHARE
-        called = f"round {of} of {of}"
-        known |= _by_label(self.measure_all(going, self.rows, called, seeds=self.seeds, last=True))
+        self.share, called = _LAST_SHARE, f"round {of} of {of}"
+        ran = self.measure_all(going, self.rows, called, last=True)
+        known |= {one.label: one for one in ran}
         return self.ranked([one for one in known.values() if one.rows])
 
     def measure_all(
-        self,
-        going: Sequence[Candidate],
-        rows: int,
-        called: str,
-        *,
-        seeds: int = 1,
-        last: bool = False,
+        self, going: Sequence[Candidate], rows: int, called: str, *, last: bool = False
     ) -> list[Candidate]:
         """Run all of *going* over *rows* tuples; return them with what each came to."""
         best_ns: dict[int | None, int] = {}
@@ -367,7 +328,7 @@ class Search:
             self.on_round(called, place, len(going))
             one = replace(before, rows=rows, last=last, saturated=(), fed=(), keeps_up=None)
             try:
-                measured[place] = self._measure(one, before, seeds, best_ns)
+                measured[place] = self._measure(one, before, best_ns)
             except _OverError:
                 count = f"{len(going) - place} of {len(going)} candidates"
                 self.spent.left_out.append(f"{called}: {count}")
@@ -382,13 +343,13 @@ class Search:
         return measured
 
     def _measure(
-        self, one: Candidate, before: Candidate, seeds: int, best_ns: dict[int | None, int]
+        self, one: Candidate, before: Candidate, best_ns: dict[int | None, int]
     ) -> Candidate:
         """Return *one* with what it came to, as far as there was time; *before* it ran shorter."""
         if self.is_over:
             raise _OverError
         try:
-            for seed in range(seeds):
+            for seed in range(self.seeds if one.last else 1):
                 for rate_tps in self._rates(last=one.last):
                     found, keeps_up = self._run_one(one, rate_tps, seed, best_ns)
                     if rate_tps is not None:
@@ -410,13 +371,12 @@ class Search:
 
     def _rates(self, *, last: bool) -> list[int | None]:
         """Return the rates to run at: None at saturation, the caller's where a goal is of it."""
-        saturated = [GOALS[name].saturated for name in self.goals]
-        rates: list[int | None] = []
-        if last or self.rate_tps is None or any(saturated):
-            rates.append(None)
-        if self.rate_tps is not None and (last or not all(saturated)):
-            rates.append(self.rate_tps)
-        return rates
+        if self.rate_tps is None:
+            return [None]
+        if last:
+            return [None, self.rate_tps]
+        of_goals = sorted({GOALS[name].saturated for name in self.goals}, reverse=True)
+        return [None if saturated else self.rate_tps for saturated in of_goals]
 
     def _extrapolated(self, before: Candidate, found: Mapping[str, Any], rows: int) -> float:
         """Return the throughput over all tuples, if what is left runs as the last part did."""
@@ -443,16 +403,8 @@ class Search:
         """Return the record of one run, and whether it kept up with its rate.
 
         Only the last round's runs, and those whose latency counts, are written and judged; of
-        others the record has what is counted as they run.
-
-        Raises
-        ------
-        _WrongError
-            The answer is wrong.
-        _HopelessError
-            It takes much longer than the best of *best_ns*, by rate.
-        _OverError
-            There is no time left.
+        others the record has what is counted as they run. A run is given up where it takes much
+        longer than the best of *best_ns*, by rate.
         """
         rows = one.rows if rate_tps is None else min(one.rows, self.fed_rows)
         settings = {"rows": rows, "feeding.rate_tps": rate_tps, "seed": self.config.seed + seed}
@@ -526,10 +478,6 @@ class _GivingUp(Line):
 def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
     """Return whether scores are better in some goals, and as good in the others."""
     return one != other and all(a <= b for a, b in zip(one, other, strict=True))
-
-
-def _by_label(going: Sequence[Candidate]) -> dict[str, Candidate]:
-    return {one.label: one for one in going}
 
 
 def _varied(ranked: Sequence[Candidate], places: int) -> list[Candidate]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import compress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -111,18 +112,17 @@ def diff(
     >>> js.diff(one, same).same, js.diff(one, other.directory).same
     (True, False)
     """
-    runs = Path(run_a), Path(run_b)
-    row, columns = _first_difference(*(_batches(run) for run in runs))
+    a, b = Path(run_a), Path(run_b)
+    row, columns = _first_difference(_batches(a), _batches(b))
     first = max(0, (row or 0) - around)
     stop = first if row is None else row + around + 1
-    rows = _rows_between(runs[0], first, stop), _rows_between(runs[1], first, stop)
     return Difference(
-        runs=runs,
+        runs=(a, b),
         row=row,
         columns=columns,
         first=first,
-        rows=rows,
-        settings=_different_settings(*runs),
+        rows=(_rows_between(a, first, stop), _rows_between(b, first, stop)),
+        settings=_different_settings(_settings(a), _settings(b)),
     )
 
 
@@ -153,9 +153,7 @@ def _first_difference(
         differing = np.flatnonzero(unequal.any(axis=0))
         if len(differing):
             at = int(differing[0])
-            return row + at, tuple(
-                c for c, is_so in zip(COLUMNS, unequal[:, at], strict=True) if is_so
-            )
+            return row + at, tuple(compress(COLUMNS, unequal[:, at]))
         row += rows
         a = a[rows:] if a.num_rows > rows else next(batches_a, None)
         b = b[rows:] if b.num_rows > rows else next(batches_b, None)
@@ -183,12 +181,9 @@ def _rows_between(run: Path, first: int, stop: int) -> pa.Table:
     return pa.concat_tables(tables) if tables else names.empty_table()
 
 
-def _different_settings(run_a: Path, run_b: Path) -> tuple[tuple[str, Any, Any], ...]:
-    """Return the keys of two runs' configurations that differ; none where one is not written."""
-    a, b = _settings(run_a), _settings(run_b)
-    if not a or not b:
-        return ()
-    keys = dict.fromkeys([*a, *b])
+def _different_settings(a: dict[str, Any], b: dict[str, Any]) -> tuple[tuple[str, Any, Any], ...]:
+    """Return the keys of two configurations that differ; none where one is not written."""
+    keys = dict.fromkeys([*a, *b]) if a and b else {}
     return tuple((key, a.get(key), b.get(key)) for key in keys if a.get(key) != b.get(key))
 
 

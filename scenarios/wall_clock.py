@@ -23,13 +23,7 @@ WALL_PARTS = {
 
 
 class WallClock:
-    """Measures the parts of one command or call.
-
-    Parameters
-    ----------
-    began_s
-        When it began, of `time.monotonic`; by default now.
-    """
+    """Measures the parts of one command or call, which *began_s* of `time.monotonic`, or now."""
 
     def __init__(self, began_s: float | None = None) -> None:
         self._seconds = dict.fromkeys(WALL_PARTS, 0.0)

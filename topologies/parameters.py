@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from docstring_parser import DocstringStyle, parse
+from docstring_parser import Docstring, DocstringStyle, parse, parse_from_object
 from pydantic import TypeAdapter
 from quantiphy import Quantity
 
@@ -53,13 +55,23 @@ def describe(topology: Topology[Any]) -> list[Described]:
 def meanings(documented_type: type) -> Iterator[tuple[str, str]]:
     """Yield each field with its meaning in the docstrings of a class and its bases."""
     for documented in reversed(documented_type.__mro__):
-        for entry in parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC).params:
+        for entry in _docstrings(documented).params:
             words = " ".join((entry.description or "").split())
             # As a person sets it: without Python's marks, and `none` as in a file.
             meaning = re.sub(r"\*(\w+)\*", r"\1", words).replace("``", "")
             meaning = re.sub(r"\bNone\b", "none", meaning)
             for name in entry.arg_name.split(", "):
                 yield name, meaning
+
+
+@cache
+def _docstrings(documented: type) -> Docstring:
+    """Return the docstring of a class; where that has no fields, with those beneath its fields."""
+    found = parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC)
+    if not found.params and "__annotations__" in vars(documented):  # to read a file takes longer
+        with suppress(TypeError, SyntaxError):  # its source is not there
+            return parse_from_object(documented, DocstringStyle.NUMPYDOC)
+    return found
 
 
 def written(value: Any, schema: dict[str, Any]) -> str:

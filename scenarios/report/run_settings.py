@@ -7,8 +7,7 @@ from typing import Any
 
 from netsim.cost import COSTS, load_profile
 from netsim.network import PRESETS
-from scenarios.config import NetworkConfig
-from scenarios.faults_config import FaultConfig
+from scenarios.config import FaultConfig, NetworkConfig
 from scenarios.formatting import TextTable, format_bit_rate, format_duration, format_values
 from scenarios.machine import versions
 from scenarios.run import FinishedRun

@@ -23,7 +23,7 @@ from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine import MachinePace, free_memory_bytes, without_collections
 from scenarios.many_runs import RunResult, one_ray_for, result_or_failure, run_one_of_many
-from scenarios.measures import Parts, look_up
+from scenarios.measures import Parts, highest_sustained, is_sustained, look_up, saturated_tps
 from scenarios.plan import Plan, Prepare, make_plan, read_profile
 from scenarios.run import FinishedRun, InlineHosting, execute
 from scenarios.run_directory import POINTS, read_json, write_json
@@ -32,7 +32,6 @@ from scenarios.study.findings import Findings, digest_inputs, digest_runs
 from scenarios.study.study import Point, Study, kernel_clock
 from scenarios.subprocesses import process_pool
 from scenarios.surveys.survey import take_survey
-from scenarios.sustainable import highest_sustained, is_sustained, saturated_tps
 from scenarios.sweep import SUSTAINABLE
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream

@@ -15,13 +15,7 @@ import numpy as np
 from rich.bar import Bar
 from rich.console import Console
 from rich.live import Live
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from actors import protocol
@@ -48,16 +42,12 @@ class Terminal(Observer):
     """Where to write; *quiet* leaves stdout to JSON and shows progress alone, on stderr.
 
     With *watch* the PEs of a run in virtual time are shown as it goes on.
-
-    Attributes
-    ----------
-    out
-        The console of stdout; it swallows everything when quiet.
     """
 
     def __init__(self, *, quiet: bool = False, watch: bool = False) -> None:
         self._watch = watch
         self.out = console(quiet=quiet)
+        """The console of stdout; it swallows everything when quiet."""
         self._stderr = Console(stderr=True, emoji=False, highlight=False)
 
     def note(self, text: str) -> None:
@@ -167,36 +157,25 @@ def watching(console: Console, plan: Plan, total: int) -> Iterator[Watch]:
     """Show the PEs of *plan*'s run over *total* tuples, redrawn as it goes on."""
     graph = plan.graph()
     watch = Watch([name for name in graph if graph.in_degree(name)], total)
-    with Live(watch.table(), console=console, refresh_per_second=4) as live:
-        watch.live = live
+    with Live(get_renderable=watch.table, console=console, refresh_per_second=4):
         yield watch
-        live.update(watch.table())
 
 
 class Watch(Line):
-    """The PEs, by what the trace's latest rows say of them.
-
-    Attributes
-    ----------
-    load
-        Share of the rows' span of virtual time for which each PE was at work.
-    queue
-        Messages that waited in each inbox, on average over that span.
-    behind
-        Tuples that had left the sources and that no message served by the PE covers.
-    """
+    """The PEs, by what the trace's latest rows say of them."""
 
     def __init__(self, pes: Sequence[str], total: int) -> None:
         self.load = dict.fromkeys(pes, 0.0)
+        """Share of the rows' span of virtual time for which each PE was at work."""
         self.queue = dict.fromkeys(pes, 0.0)
+        """Messages that waited in each inbox, on average over that span."""
         self._seen = dict.fromkeys(pes, 0)
         self._total = total
         self._at = protocol.Progress(now_ns=0, tuples=0, messages=0)
-        self.live: Live | None = None
 
     @property
     def behind(self) -> dict[str, int]:
-        """How many tuples each PE is behind the sources."""
+        """Tuples that had left the sources and that no message served by the PE covers."""
         return {name: max(0, self._at.tuples - seen) for name, seen in self._seen.items()}
 
     def on_run(self, at: protocol.Progress, seconds: float) -> None:
@@ -217,8 +196,6 @@ class Watch(Line):
                 self.load[name] = busy_ns[place] / span_ns
                 self.queue[name] = waited_ns[place] / span_ns  # Little's law
                 self._seen[name] = max(self._seen[name], int(last[place]) + 1)
-        if self.live is not None:
-            self.live.update(self.table())
 
     def table(self) -> Table:
         """Return the PEs with the highest load as a table."""

@@ -48,13 +48,7 @@ from scenarios.report.result_tables import (
 from scenarios.report.run_settings import format_network
 from scenarios.report.run_summary import summary_rows
 from scenarios.run import FinishedRun
-from scenarios.terminal.printing import (
-    STYLES,
-    keep_together,
-    print_table,
-    print_wrapped,
-    styled,
-)
+from scenarios.terminal.printing import STYLES, keep_together, print_table, print_wrapped, styled
 from spark_bridge.prepared import REJECTED, PreparedStream
 from topologies import Topology
 from topologies.actor_graph import ActorGraph, abbreviated
@@ -66,7 +60,7 @@ if TYPE_CHECKING:
     from scenarios.calibration.live_runs import LivePrediction
     from scenarios.engines.comparison import EngineRanking
     from scenarios.many_runs import SystemComparison
-    from scenarios.planners.planner import Proposal
+    from scenarios.planners import Proposal
     from scenarios.study.findings import Findings
     from scenarios.study.reproduction import ReproducedPaper
     from scenarios.study.study import Study

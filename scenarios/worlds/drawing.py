@@ -31,7 +31,7 @@ from joins.semijoins.value_sample import ValueSample
 from netsim.network import PRESETS
 from netsim.recovering_kernel import Guarantee
 from scenarios.config import MAX_SEED
-from scenarios.system_choice import refusal
+from scenarios.plan import refusal
 from scenarios.worlds.world import World, WorldStream
 from topologies import Topology, find_topology
 from topologies.quantities import Duration, Extent

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import joinsim as js
-from scenarios.planners.planner import Proposal
+from scenarios.planners import Proposal
 
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
 STREAMS = {"T": {"x": np.arange(100) % 7}}

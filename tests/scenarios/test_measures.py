@@ -13,12 +13,20 @@ import pytest
 
 import joinsim as js
 from actors.hosting.inline import InlineHost
-from scenarios.measures import PACE_PARTS, Pace, fastest, record
+from scenarios.measures import (
+    GROWTH,
+    PACE_PARTS,
+    PRECISION,
+    Pace,
+    fastest,
+    growth,
+    highest_sustained,
+    record,
+    window_lag,
+)
 from scenarios.plan import make_plan
-from scenarios.po_join_measures import window_lag
 from scenarios.run import execute
 from scenarios.scenario_files import build
-from scenarios.sustainable import GROWTH, PRECISION, growth, highest_sustained
 from tests.scenarios.study.smoke_claims import prepare
 from tests.scenarios.toy_run import toy_config, toy_report
 

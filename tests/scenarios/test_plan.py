@@ -12,10 +12,9 @@ from actors.source import Feeding
 from joins.queries.parser import parse_query
 from netsim.network import NetworkError, link_between
 from scenarios.formatting import by_reason
-from scenarios.plan import Plan, make_plan, name_others
+from scenarios.plan import Plan, choose, make_plan, name_others
 from scenarios.preparation import prepare_tables
 from scenarios.scenario_files import ConfigError, build, change
-from scenarios.system_choice import choose
 from scenarios.tables import TableStream
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1 s' ON '10 s')"
@@ -39,15 +38,15 @@ KEYED = f"A, B WHERE A.k = B.k AND {WITHIN}"
     ],
 )
 def test_the_query_decides_which_system_it_runs_on(query: str, system: str) -> None:
-    choice = choose(parse_query(f"SELECT * FROM {query}"), Feeding(), {})
-    assert choice.topology.name == system
-    assert str(choice).startswith(f"no topology was named: {system} is taken, because ")
+    topology, why = choose(parse_query(f"SELECT * FROM {query}"), Feeding(), {})
+    assert topology.name == system
+    assert why.startswith(f"no topology was named: {system} is taken, because ")
 
 
 def test_parameters_and_disorder_leave_only_the_systems_that_take_them() -> None:
     query = parse_query(f"SELECT * FROM A, B WHERE A.x < B.x {WINDOW}")
-    assert choose(query, Feeding(), {"po_join_pes": 3}).topology.name == "spo_join"
-    assert choose(query, Feeding(disorder=Disorder(delay_ns=5)), {}).topology.name == "panjoin"
+    assert choose(query, Feeding(), {"po_join_pes": 3})[0].name == "spo_join"
+    assert choose(query, Feeding(disorder=Disorder(delay_ns=5)), {})[0].name == "panjoin"
     with pytest.raises(ConfigError, match=r"po_join_pe: .* did you mean 'po_join_pes'"):
         choose(query, Feeding(), {"po_join_pe": 3})
 

@@ -21,8 +21,8 @@ from scenarios.scenario_files import (
     change,
     load,
     parse_toml,
+    scenario_schema,
 )
-from scenarios.scenario_schema import scenario_schema
 from scenarios.study.study import load_study
 from spark_bridge.pipeline.raw_source import RawSource
 

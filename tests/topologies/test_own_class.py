@@ -20,7 +20,7 @@ from joins.window_join.nested_loop_join import NestedLoopJoin
 from joins.window_join.rows import KernelRows
 from joins.work import NO_WORK, Work
 from netsim.cost import COSTS
-from scenarios.scenario_schema import scenario_schema
+from scenarios.scenario_files import scenario_schema
 from scenarios.terminal.views import show_run
 from topologies import TOPOLOGIES
 from topologies.own_class import OR_OWN_INDEX

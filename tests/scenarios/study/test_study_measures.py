@@ -12,8 +12,7 @@ import pytest
 
 from actors.hosting.inline import Cell
 from actors.protocol import NO_SPAN, Actor, ActorSpec, Context, Message, Payload
-from scenarios.measures import look_up, messages_about, record
-from scenarios.po_join_measures import merge_times_ms
+from scenarios.measures import look_up, merge_times_ms, messages_about, record
 from scenarios.study.study import WORDS
 from tests.scenarios.toy_run import toy_config, toy_report
 

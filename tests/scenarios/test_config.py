@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
-from netsim.faults import ActorFault, LinkFault
+from netsim.faults import ActorFault, Fault, LinkFault
 from netsim.network import NetworkError
-from scenarios.config import RunConfig
-from scenarios.faults_config import check_names, fault_rows
+from scenarios.config import RunConfig, check_names
 from scenarios.scenario_files import ConfigError, build, change
 
 
 def configured(*faults: dict[str, Any], **keys: Any) -> RunConfig:
     return build({"query": "q", "streams": (), "faults": faults} | keys, where="x.toml")
+
+
+def rows_of(config: RunConfig) -> list[Fault]:
+    return [row for fault in config.faults for row in fault.rows()]
 
 
 def test_rows_are_read_with_their_units() -> None:
@@ -23,7 +26,7 @@ def test_rows_are_read_with_their_units() -> None:
         {"kind": "skew", "offset": "-3 us", "actor": "sink"},
         {"kind": "pause", "end": "1 ms", "every": "1 s", "random": True},
     )
-    assert fault_rows(config.faults) == [
+    assert rows_of(config) == [
         LinkFault(kind="reorder", rate=0.2, delay_ns=3_000_000, receiver="joiner.*", from_ns=10**9),
         ActorFault(kind="skew", offset_ns=-3_000, actor="sink"),
         ActorFault(kind="pause", to_ns=10**6, every_ns=10**9, random=True),
@@ -35,14 +38,10 @@ def test_rows_are_read_with_their_units() -> None:
 
 def test_between_is_both_ways() -> None:
     config = configured({"kind": "partition", "between": ["a", "b"], "end": "1 s"})
-    ways = [
-        (row.sender, row.receiver)
-        for row in fault_rows(config.faults)
-        if isinstance(row, LinkFault)
-    ]
+    ways = [(row.sender, row.receiver) for row in rows_of(config) if isinstance(row, LinkFault)]
     assert ways == [("a", "b"), ("b", "a")]
     # Between all and all, each way is named once.
-    assert len(fault_rows(configured({"kind": "loss", "rate": 0.1}).faults)) == 1
+    assert len(rows_of(configured({"kind": "loss", "rate": 0.1}))) == 1
 
 
 @pytest.mark.parametrize(
