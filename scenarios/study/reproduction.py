@@ -14,13 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from joins.errors import suggest
 from scenarios import scenario_files
-from scenarios.config import Section
 from scenarios.formatting import TextTable, format_many, format_value
 from scenarios.machine import describe_machine, versions
 from scenarios.report.result_tables import reproduction_table
@@ -59,15 +58,6 @@ def find_studies(paper: str) -> list[str]:
     return list(filter(scenario_files.is_study, names))
 
 
-class _Untested(Section):
-    """A statement that no claim tests, as ``not_compared.toml`` has it."""
-
-    where: Annotated[str, Field(min_length=1)]
-    text: Annotated[str, Field(min_length=1)]
-    paper: float | None = None
-    why: Annotated[str, Field(min_length=1)]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Statement:
     """A statement of a paper, and what came of it.
@@ -86,7 +76,7 @@ class Statement:
 
     where: str
     text: str
-    paper: float | None
+    paper: float | None = None
     study: str = ""
     claims: tuple[str, ...] = ()
     outcome: ClaimOutcome
@@ -142,8 +132,7 @@ class ClaimCounts(NamedTuple):
 def untested_statements(paper: str) -> tuple[Statement, ...]:
     """Return the statements of *paper* that no claim tests."""
     listed = tomllib.loads(_NOT_COMPARED.read_text(encoding="utf-8")).get(paper, ())
-    checked = map(_Untested.model_validate, listed)
-    return tuple(Statement(**dict(one), outcome="not comparable") for one in checked)
+    return tuple(Statement(**one, outcome="not comparable") for one in listed)
 
 
 def statements_of_study(

@@ -437,10 +437,9 @@ class StudySection(_StudyPart):
     @classmethod
     def _measured_panels(cls, values: Any) -> Any:
         if isinstance(values, dict) and "measured" in values:
-            panels = _as_list(values.get("panels", {})) + _as_list(values["measured"])
-            return {key: value for key, value in values.items() if key != "measured"} | {
-                "panels": panels
-            }
+            values = dict(values)
+            measured = _as_list(values.pop("measured"))
+            values["panels"] = _as_list(values.get("panels", {})) + measured
         return values
 
     @model_validator(mode="before")
