@@ -40,7 +40,7 @@ from scenarios.report.result_tables import (
     points_table,
     reproduction_table,
 )
-from scenarios.report.run_pictures import run_pictures
+from scenarios.report.run_pages import run_pictures
 from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
@@ -93,7 +93,7 @@ picture_of.register(Findings, study_picture)
 
 @picture_of.register
 def _(finished: FinishedRun) -> Picture:
-    return run_pictures(finished).pictures["time"]
+    return run_pictures(finished)[0]["time"]
 
 
 @picture_of.register

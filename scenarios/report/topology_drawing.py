@@ -92,7 +92,7 @@ class Box:
         return self.x + self.width / 2
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Group:
     """The frame around an operator's PEs."""
 
@@ -190,16 +190,16 @@ def draw_topology(graph: ActorGraph, title: str, path: Path) -> None:
     OutputError
         The file cannot be written.
     """
-    write_svg(_draw_plain(graph, BOXES_MAX, title, title), path)
+    write_svg(draw_plain(graph, title, title=title, boxes_max=BOXES_MAX), path)
 
 
-def draw_plain(graph: ActorGraph, description: str) -> str:
-    """Return a drawing of a topology for a page, in the colours of the page's theme."""
-    return _draw_plain(graph, _BOXES_MAX_ON_PAGES, description)
+def draw_plain(
+    graph: ActorGraph, description: str, *, title: str = "", boxes_max: int = _BOXES_MAX_ON_PAGES
+) -> str:
+    """Return a drawing of a topology without a run, in the colours of a page's theme.
 
-
-def _draw_plain(graph: ActorGraph, boxes_max: int, description: str, title: str = "") -> str:
-    """Return a drawing of a topology without a run: actors on shared machines name theirs."""
+    Actors on shared machines name theirs.
+    """
     layout = lay_out(graph, boxes_max=boxes_max)
     sites = graph.without_partitions().placement
     shared = len(set(sites.values())) < len(sites)
@@ -485,16 +485,7 @@ def _place_boxes(
                 x = left + _MARGIN + width / 2
                 box = Box(label=label, role=role, actors=tuple(names), x=x, y=y, width=width)
                 boxes |= dict.fromkeys(names, box)
-            groups.append(
-                Group(
-                    role=role,
-                    count=len(pes[role]),
-                    left=left,
-                    right=right,
-                    top=slot.top,
-                    bottom=slot.bottom,
-                )
-            )
+            groups.append(Group(role, len(pes[role]), left, right, slot.top, slot.bottom))
         tallest = max(
             slot.height for near in columns[column : column + 2] for slot in near.values()
         )
