@@ -216,20 +216,13 @@ def _bars(
 
 @write_page.register
 def _(findings: Findings, path: Path, replay: str) -> Path:
-    _write_study(findings, path, replay)
-    return path
-
-
-def _write_study(findings: Findings, path: Path, replay: str) -> Picture:
-    """Write the page of a study to *path*; return its picture."""
     study = findings.study
-    picture = study_picture(findings)
-    fill_page(
+    return fill_page(
         path,
         "study.html",
         study=study,
         query=study.base.query_line,
-        pictures={"study": picture},
+        pictures={"study": study_picture(findings)},
         kinds=kinds_key(study),
         charts=[chart_table(findings, chart) for chart in study.charts],
         claims=claims_table(findings),
@@ -237,7 +230,6 @@ def _write_study(findings: Findings, path: Path, replay: str) -> Picture:
         remarks=[*findings.remarks, *study.assumptions],
         replay=replay,
     )
-    return picture
 
 
 @write_page.register
@@ -263,7 +255,8 @@ def write_reproduction(reproduction: ReproducedPaper, path: Path, replay: str) -
         if study.findings is not None:
             page = directory / study.name / "study.html"
             page.parent.mkdir(exist_ok=True)
-            picture = _write_study(study.findings, page, study.replay)
+            write_page(study.findings, page, study.replay)
+            picture = study_picture(study.findings)
             claims = claims_table(study.findings)
         studies.append((study, ClaimCounts.of(study.claims), picture, claims))
     return fill_page(

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache, partial
 from statistics import median
@@ -272,24 +272,31 @@ def take_window_join_speed(
     small = WindowWorkload(
         windows=(compiling, compiling), self_join=workload.self_join, values=workload.values
     )
-    _drive(survey, small).advance(4 * compiling, timed=False)
-    stream = _drive(survey, workload)
-    stream.fill(workload.arrivals)
-    stream.advance(min(tuples, workload.arrivals), timed=False)  # memory is not new after that
-    passes = [stream.advance(tuples, timed=True) for _ in range(survey.passes)]
-    record = _timed_record(tuples, passes, threads=survey.threads) | {
-        "match_rate": stream.matches / (survey.passes * tuples),
-        "matches": stream.matches,
+    _timed_join(survey, make_join(survey), small.rows, 0, 4 * compiling)
+    join, end = make_join(survey), workload.arrivals
+    for begin in range(0, end, _MADE_ROWS):
+        rows = workload.rows(begin, min(begin + _MADE_ROWS, end))
+        join.join(rows._replace(stop=rows.start))  # they see nothing: a nested loop would never end
+    begin, end = end, end + min(tuples, end)
+    _timed_join(survey, join, workload.rows, begin, end)  # memory is not new after that
+    passes = []
+    for _ in range(survey.passes):
+        begin, end = end, end + tuples
+        passes.append(_timed_join(survey, join, workload.rows, begin, end))
+    matches = sum(found for _, found, _ in passes)
+    record = _timed_record(tuples, [one[0] for one in passes], threads=survey.threads) | {
+        "match_rate": matches / (survey.passes * tuples),
+        "matches": matches,
         "window": max(workload.windows),
     }
     if survey.threads:
         at_once = survey.threads * (survey.task_rows or THREAD_TASK_ROWS)
         record["task_us"] = {"median": at_once * record["tuple_ns"]["median"] / 1e3}
-    expected = workload.expected(stream.at - _CHECKED, stream.at)
+    *_, last_matches = passes[-1]
     return Surveyed(
         record=record,
         checked=f"the last {_CHECKED:,} tuples' matches are those that numpy finds",
-        passed=all(map(np.array_equal, stream.last_matches, expected)),
+        passed=all(map(np.array_equal, last_matches, workload.expected(end - _CHECKED, end))),
     )
 
 
@@ -301,77 +308,32 @@ def _pass_tuples(survey: WindowJoinSpeedSurvey) -> int:
     return tuples
 
 
-def _drive(survey: WindowJoinSpeedSurvey, workload: WindowWorkload) -> DrivenJoin:
-    return DrivenJoin(
-        make_join(survey),
-        workload.rows,
-        batch_rows=survey.batch_rows,
-        threads=survey.threads,
-        remember=_CHECKED,
-    )
+def _timed_join(
+    survey: WindowJoinSpeedSurvey | DriftSpeedSurvey,
+    join: WindowJoin,
+    make_rows: Callable[[int, int], KernelRows],
+    begin: int,
+    end: int,
+    last: int = _CHECKED,
+) -> tuple[float, int, MatchSums]:
+    """Join arrivals *begin* to *end* - 1, made some batches at a time.
 
-
-class DrivenJoin:
-    """A join, and how far its streams have come.
-
-    Attributes
-    ----------
-    at
-        Arrivals until now.
-    matches
-        Of the tuples that were timed.
+    Return the seconds that it took, how many matches they have, and the matches of the *last*.
     """
-
-    def __init__(
-        self,
-        join: WindowJoin,
-        rows: Callable[[int, int], KernelRows],
-        *,
-        batch_rows: int,
-        threads: int,
-        remember: int,
-    ) -> None:
-        """Begin with empty windows.
-
-        *rows* returns the arrivals from one on and before another. Of the last *remember* of an
-        `advance` the matches are stored. The clock is wall time where *threads* share the index.
-        """
-        self.at = self.matches = 0
-        self._join, self._rows, self._batch_rows = join, rows, batch_rows
-        self._made_rows = max(1, _MADE_ROWS // batch_rows) * batch_rows
-        self._clock = time.perf_counter if threads else time.thread_time
-        self._remember = remember
-        # Every batch is full but the last one of an `advance`, which has at least as many tuples.
-        self._found: deque[MatchSums] = deque(maxlen=remember // batch_rows + 2)
-
-    def fill(self, tuples: int) -> None:
-        """Fill the windows with *tuples* that see nothing: a nested loop would never end."""
-        for rows in self._next(tuples):
-            self._join.join(rows._replace(stop=rows.start))
-
-    def advance(self, tuples: int, *, timed: bool) -> float:
-        """Join the next *tuples*, and return the seconds that it took."""
-        seconds = 0.0
-        for rows in self._next(tuples):
-            for found, took_s in timed_batches(self._join, rows, self._batch_rows, self._clock):
-                seconds += took_s
-                if timed:
-                    self.matches += int(found.count.sum())
-                    self._found.append((found.count, found.fingerprint))
-        return seconds
-
-    @property
-    def last_matches(self) -> MatchSums:
-        """The matches of the last tuples that were timed, so many as are stored."""
-        count, fingerprint = map(np.concatenate, zip(*self._found, strict=True))
-        return count[-self._remember :], fingerprint[-self._remember :]
-
-    def _next(self, tuples: int) -> Iterator[KernelRows]:
-        """Yield the next *tuples*, made some batches at a time."""
-        end = self.at + tuples
-        while self.at < end:
-            begin, self.at = self.at, min(self.at + self._made_rows, end)
-            yield self._rows(begin, self.at)
+    batch = survey.batch_rows
+    made = max(1, _MADE_ROWS // batch) * batch
+    clock = time.perf_counter if survey.threads else time.thread_time
+    seconds, matches = 0.0, 0
+    # Every batch is full but the last one.
+    stored: deque[MatchSums] = deque(maxlen=last // batch + 2)
+    for first in range(begin, end, made):
+        rows = make_rows(first, min(first + made, end))
+        for found, took_s in timed_batches(join, rows, batch, clock):
+            seconds += took_s
+            matches += int(found.count.sum())
+            stored.append((found.count, found.fingerprint))
+    count, fingerprint = map(np.concatenate, zip(*stored, strict=True))
+    return seconds, matches, (count[-last:], fingerprint[-last:])
 
 
 def make_join(survey: WindowJoinSpeedSurvey) -> WindowJoin:
@@ -404,15 +366,12 @@ def _drift_pass(survey: DriftSpeedSurvey) -> tuple[list[float], MatchSums]:
     """Return the seconds that each window of tuples took, and the matches of the last ones."""
     window = 1 << survey.window_bits
     spec = WindowJoinSpec(merge_ratio=survey.merge_ratio, threads=survey.threads)
-    stream = DrivenJoin(
-        spec.make(self_join=True, unit_ps=None),
-        partial(_drifting_rows, survey),
-        batch_rows=survey.batch_rows,
-        threads=survey.threads,
-        remember=window,
-    )
-    taken = [stream.advance(window, timed=True) for _ in range(_WINDOWS)]
-    return taken, stream.last_matches
+    join, make_rows = spec.make(self_join=True, unit_ps=None), partial(_drifting_rows, survey)
+    passes = [
+        _timed_join(survey, join, make_rows, begin, begin + window, last=window)
+        for begin in range(0, _WINDOWS * window, window)
+    ]
+    return [seconds for seconds, _, _ in passes], passes[-1][2]
 
 
 def _drifting_rows(survey: DriftSpeedSurvey, begin: int, end: int) -> KernelRows:
