@@ -172,7 +172,8 @@ class Findings(WrittenResult):
         scale = "" if self.study.changed else self.study.scale
         numbers = self.study.section.numbers(claim, chart.panel)
         finding = judge_claim(claim, chart.panel.name, values, places, scale, numbers)
-        return replace(finding, kind=chart.curve(claim.of[0]).kind)
+        reported = tuple(numbers[place] for place in chart.axis.places if place in numbers)
+        return replace(finding, kind=chart.curve(claim.of[0]).kind, reported=reported)
 
     def as_json(self, replay: str) -> dict[str, Any]:
         """Return it as one JSON object with stable keys."""

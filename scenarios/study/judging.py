@@ -128,6 +128,8 @@ class Finding:
         The numbers.
     kind
         Where the numbers come from.
+    reported
+        The paper's own numbers of the same, where it has some.
     why
         Why it does not hold, where that was tried at this scale, in this panel, and with nothing
         else changed; or why there is nothing to compare.
@@ -139,7 +141,14 @@ class Finding:
     undecided: bool
     detail: str
     kind: Kind = "simulated"
+    reported: tuple[float, ...] = ()
     why: str = ""
+
+    @property
+    def stated(self) -> str:
+        """What the paper says, in words, with its own numbers."""
+        theirs = ", ".join(map(format_value, self.reported))
+        return self.claim.stated + (f"; {theirs} reported" if theirs else "")
 
     @property
     def measured(self) -> str:

@@ -196,17 +196,19 @@ class ReproducedStudy:
     @property
     def claim_records(self) -> list[dict[str, Any]]:
         """The claims with stable keys, each beside what the paper reports, where it does."""
-        findings = self.findings
-        return [self._record(one, findings) for one in findings.claims] if findings else []
+        return [
+            {"study": self.name, "figure": self.figure}
+            | one.as_json()
+            | {"stated": one.stated, "measured": one.measured}
+            for one in self.claims
+        ]
 
     @property
     def statements(self) -> list[Statement]:
         """What the paper states of it; of a study that stopped as of one that tested nothing."""
-        findings = self.findings
-        study = findings.study if findings else load_study(self.name)
+        study = self.findings.study if self.findings else load_study(self.name)
         assert study is not None  # whose name this is
-        judged = findings.claims if findings else []
-        return statements_of_study(self.name, self.figure, study.section, judged)
+        return statements_of_study(self.name, self.figure, study.section, self.claims)
 
     @property
     def mistakes(self) -> list[str]:
@@ -224,18 +226,6 @@ class ReproducedStudy:
         """Whether it, or one of its runs, ended without a verdict."""
         findings = self.findings
         return findings is None or any(one.failure for one in findings.results.values())
-
-    def _record(self, finding: Finding, findings: Findings) -> dict[str, Any]:
-        claim = finding.claim
-        (chart,) = (one for one in findings.study.charts if one.panel.name == finding.panel)
-        numbers = findings.study.section.numbers(claim, chart.panel)
-        reported = [numbers[place] for place in chart.axis.places if place in numbers]
-        theirs = f"; {', '.join(map(format_value, reported))} reported" if reported else ""
-        return (
-            {"study": self.name, "figure": self.figure}
-            | finding.as_json()
-            | {"stated": claim.stated + theirs, "measured": finding.measured}
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
