@@ -16,11 +16,11 @@ from scenarios.engines.comparison import IN_THE_CLOCK, EngineRanking
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
 from scenarios.many_runs import RunResult, SystemComparison
 from scenarios.measures import look_up
-from scenarios.report.page import fill_page
 from scenarios.report.picture import (
     Picture,
     Spec,
     colour_of,
+    fill_page,
     layer,
     number_axis,
     row_axis,

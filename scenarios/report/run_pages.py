@@ -20,12 +20,12 @@ from pydantic import BaseModel
 
 from scenarios.formatting import VERDICT_WORDS, TextTable, format_bytes, format_count, format_ms
 from scenarios.measures import look_up
-from scenarios.report.page import fill_page
 from scenarios.report.picture import (
     SERIES,
     Picture,
     Spec,
     colour_of,
+    fill_page,
     layer,
     number_axis,
     row_axis,

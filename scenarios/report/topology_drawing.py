@@ -21,8 +21,7 @@ import networkx as nx
 import numpy as np
 
 from scenarios.formatting import format_bytes
-from scenarios.report.page import format_points, render
-from scenarios.report.picture import LIGHT, SERIES, write_svg
+from scenarios.report.picture import LIGHT, SERIES, format_points, render, write_svg
 from topologies.actor_graph import ActorGraph
 
 BOXES_MAX = 60
