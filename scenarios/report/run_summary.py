@@ -325,12 +325,11 @@ def measure_load(finished: FinishedRun) -> RunLoad | None:
             tuples += int(count.sum())
     working = {name: ns for name, ns in served_ns.items() if name not in sources}
     busiest = max(working, key=working.__getitem__)
-    median_ns = finished.latencies.percentile(50)
     return RunLoad(
         rate_tps=rate_tps,
         throughput_tps=finished.throughput_tps,
         batching_ms=waited_ns / max(1, tuples) / 1e6,
-        median_ms=None if median_ns is None else median_ns / 1e6,
+        median_ms=latency_ms(finished)["p50"],
         busiest=busiest,
         busy=working[busiest] / outcome.virtual_ns,
     )

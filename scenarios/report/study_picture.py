@@ -91,12 +91,10 @@ def _split(charts: Sequence[Chart]) -> list[tuple[str, Chart]]:
     for chart in charts:
         apart = [one for one in chart.curves if one.kind == "measured"]
         others = [one for one in chart.curves if one.kind != "measured"]
-        name = chart.panel.name
-        if not (apart and others):
-            simulated.append((name, chart))
-            continue
-        simulated.append((name, _only(chart, others)))
-        measured.append((f"{name}, measured" if name else "measured", _only(chart, apart)))
+        both, name = apart and others, chart.panel.name
+        simulated.append((name, _only(chart, others) if both else chart))
+        if both:
+            measured.append((f"{name}, measured" if name else "measured", _only(chart, apart)))
     return simulated + measured
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel
 
@@ -97,15 +97,8 @@ class ClaimCounts(NamedTuple):
     def of(cls, judged: Iterable[Finding | Statement]) -> ClaimCounts:
         """Return how often there is each outcome among what was *judged*."""
         outcomes = [one.outcome for one in judged]
-        unknown = outcomes.count("not comparable")
-        return cls(
-            tested=len(outcomes) - unknown,
-            hold=outcomes.count("holds"),
-            fail_with_reason=outcomes.count("fails with a reason"),
-            fail_without_reason=outcomes.count("fails"),
-            undecided=outcomes.count("undecided"),
-            not_comparable=unknown,
-        )
+        counts = [outcomes.count(one) for one in get_args(ClaimOutcome)]  # in the fields' order
+        return cls(len(outcomes) - counts[-1], *counts)
 
     @property
     def statements(self) -> str:
