@@ -508,7 +508,7 @@ class Scenario:
         self, out: str | Path | None, address: str | None, clock: WallClock, every_ns: int | None
     ) -> Run:
         """Prepare a single run and make it."""
-        from scenarios.report.vega_script import making_vega_script
+        from scenarios.report.picture import making_vega_script
 
         stays = out is not None or self.keep  # and has a report
         with making_vega_script() if stays else nullcontext():

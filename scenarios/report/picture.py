@@ -1,8 +1,13 @@
-"""A picture as data: a table, and panels that each draw some of it, written in Vega-Lite.
+"""Pictures as data, and the pages and files that they are drawn on.
 
-A page draws pictures in the reader's browser (``templates/pictures.js``), `write_figure` draws one
-into a file. Colours are names of `COLOURS`, as ``var(--NAME)``, so that a page's pictures follow
-its theme. Times in the data are seconds; axes show them in a unit of their size.
+A picture is a table, and panels that each draw some of it, written in Vega-Lite. Its colours are
+names of `COLOURS`, as ``var(--NAME)``, so that they follow a page's theme. Times in the data are
+seconds; axes show them in a unit of their size.
+
+A page is a template of this folder, filled; it needs nothing but itself. Pages are in light and
+dark, and bring along the JavaScript that draws their pictures (``templates/pictures.js``). This is
+made once, by this module as a program, then stored in the cache folder. `write_figure` draws a
+picture into a file.
 """
 
 from __future__ import annotations
@@ -10,18 +15,28 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
 from io import StringIO
 from math import isfinite
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from actors.whole_files import write_bytes, write_text
+from joins.errors import OutputError, show_controls
+from joins.machine.cache import cache_folder
+from scenarios.formatting import format_bytes, format_count, format_duration
 from scenarios.scenario_files import ConfigError
+from scenarios.subprocesses import start_program
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 COLOURS = {
     "ink": ("#1f2329", "#e6e8ec"),
@@ -261,6 +276,84 @@ def pictures_json(pictures: Mapping[str, Picture]) -> Markup:
     return Markup(json.dumps(named, separators=(",", ":")).replace("<", "\\u003c"))
 
 
+def fill_page(path: Path, template: str, **context: Any) -> Path:
+    """Fill *template* with *context*, write it to *path*, and return that.
+
+    Raise :exc:`OutputError` when the file cannot be written.
+    """
+    write_text(path, show_controls(render(template, colours=COLOURS, **context)))
+    return path
+
+
+def render(template: str, **context: Any) -> str:
+    """Return *template* filled with *context*."""
+    return _environment().get_template(template).render(**context)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # not for the program
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "bytes": format_bytes,
+        "count": format_count,
+        "duration": format_duration,
+        "pictures_json": pictures_json,
+        "points": format_points,
+        "table": lambda table: Markup(table.html()),
+    }
+    environment.globals["vega_script"] = vega_script
+    return environment
+
+
+def format_points(length: float) -> str:
+    """Return a length of a drawing, to a hundredth of a point."""
+    return f"{length:.2f}".rstrip("0").rstrip(".")
+
+
+@cache
+def vega_script() -> Markup:
+    """Return the script, which takes two seconds to make; it is stored for each version."""
+    path = script_path()
+    if path.is_file():
+        return Markup(path.read_text(encoding="utf-8"))
+    import vl_convert
+
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    bundle = bundle.replace("</script", "<\\/script")
+    with suppress(OSError, OutputError):  # no folder to write to: it is made in every process
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, bundle)
+    return Markup(bundle)
+
+
+@contextmanager
+def making_vega_script() -> Iterator[None]:
+    """Have another process make the script during the ``with``, where it is not stored yet.
+
+    A thread would stop this one: the library that makes it holds Python's lock.
+    """
+    with ExitStack() as until_the_end:
+        if not script_path().is_file():
+            with suppress(OSError):  # no process may begin: who needs the script makes it
+                process = start_program(__name__)
+                until_the_end.enter_context(process)
+                until_the_end.callback(process.kill)
+        yield
+
+
+def script_path() -> Path:
+    """Return where the script of this version is stored."""
+    return cache_folder() / f"vega-{version('vl-convert-python')}.js"
+
+
 def check_suffix(path: Path) -> str:
     """Return the suffix of a figure's file; raise :exc:`ConfigError` where it is none of ours."""
     if path.suffix.lower() not in SUFFIXES:
@@ -302,3 +395,7 @@ def write_figure(picture: Picture, path: Path) -> None:
 
     write_svg(vl_convert.vegalite_to_svg(picture.spec()), path)
     write_text(figure_data(path), picture.csv())
+
+
+if __name__ == "__main__":
+    vega_script()

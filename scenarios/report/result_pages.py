@@ -16,11 +16,11 @@ from scenarios.engines.comparison import IN_THE_CLOCK, EngineRanking
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
 from scenarios.many_runs import RunResult, SystemComparison
 from scenarios.measures import look_up
-from scenarios.report.page import fill_page
 from scenarios.report.picture import (
     Picture,
     Spec,
     colour_of,
+    fill_page,
     layer,
     number_axis,
     row_axis,
@@ -40,7 +40,7 @@ from scenarios.report.result_tables import (
     points_table,
     reproduction_table,
 )
-from scenarios.report.run_pictures import run_pictures
+from scenarios.report.run_pages import run_pictures
 from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
@@ -93,7 +93,7 @@ picture_of.register(Findings, study_picture)
 
 @picture_of.register
 def _(finished: FinishedRun) -> Picture:
-    return run_pictures(finished).pictures["time"]
+    return run_pictures(finished)[0]["time"]
 
 
 @picture_of.register
@@ -216,20 +216,13 @@ def _bars(
 
 @write_page.register
 def _(findings: Findings, path: Path, replay: str) -> Path:
-    _write_study(findings, path, replay)
-    return path
-
-
-def _write_study(findings: Findings, path: Path, replay: str) -> Picture:
-    """Write the page of a study to *path*; return its picture."""
     study = findings.study
-    picture = study_picture(findings)
-    fill_page(
+    return fill_page(
         path,
         "study.html",
         study=study,
         query=study.base.query_line,
-        pictures={"study": picture},
+        pictures={"study": study_picture(findings)},
         kinds=kinds_key(study),
         charts=[chart_table(findings, chart) for chart in study.charts],
         claims=claims_table(findings),
@@ -237,7 +230,6 @@ def _write_study(findings: Findings, path: Path, replay: str) -> Picture:
         remarks=[*findings.remarks, *study.assumptions],
         replay=replay,
     )
-    return picture
 
 
 @write_page.register
@@ -263,7 +255,8 @@ def write_reproduction(reproduction: ReproducedPaper, path: Path, replay: str) -
         if study.findings is not None:
             page = directory / study.name / "study.html"
             page.parent.mkdir(exist_ok=True)
-            picture = _write_study(study.findings, page, study.replay)
+            write_page(study.findings, page, study.replay)
+            picture = study_picture(study.findings)
             claims = claims_table(study.findings)
         studies.append((study, ClaimCounts.of(study.claims), picture, claims))
     return fill_page(

@@ -101,17 +101,13 @@ class TraceFigures:
     stage_ns: np.ndarray
     busy_ns: np.ndarray
     queued_ns: np.ndarray
-    channel_bytes: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    channel_bytes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     entered: np.ndarray
 
     @property
     def queue_depth(self) -> np.ndarray:
         """Mean number of messages in each inbox over each bin: actors by bins."""
         return self.queued_ns / self.bins.width_ns
-
-    def utilisation(self, virtual_ns: int) -> np.ndarray:
-        """Return the share of the run, 0 to 1, for which each actor was busy."""
-        return self.busy_ns / max(1, virtual_ns)
 
 
 def analyse_trace(
@@ -176,14 +172,11 @@ def _add_intervals(
     np.add.at(total_ns, (row, last), stop_ns - last * width_ns)
 
 
-def _add_traffic(channel_bytes: dict[tuple[str, str, str], int], rows: pa.RecordBatch) -> None:
-    if not len(rows):
-        return
-    table = pa.table([rows[c] for c in ("sender", "receiver", "port", "nbytes")], list("srpn"))
-    summed = table.group_by(list("srp"), use_threads=False).aggregate([("n", "sum")])
-    *names, totals = (summed[column].to_pylist() for column in ("s", "r", "p", "n_sum"))
-    for channel, nbytes in zip(zip(*names, strict=True), totals, strict=True):
-        channel_bytes[channel] = channel_bytes.get(channel, 0) + nbytes
+def _add_traffic(channel_bytes: Counter[tuple[str, str, str]], rows: pa.RecordBatch) -> None:
+    table, channel = pa.table(rows), ["sender", "receiver", "port"]
+    summed = table.group_by(channel, use_threads=False).aggregate([("nbytes", "sum")])
+    for one in summed.to_pylist():
+        channel_bytes[one["sender"], one["receiver"], one["port"]] += one["nbytes_sum"]
 
 
 def places_of(names: pa.ChunkedArray, actors: Sequence[str]) -> np.ndarray:

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from html import escape
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic_core import to_jsonable_python
 
+from actors.protocol import NS_PER_S
 from actors.result_files import COLLECTORS_SCHEMA, collectors_path
 from netsim.outcome import Injected, Recovered
 from scenarios.config import plain_value
@@ -25,14 +29,18 @@ from scenarios.formatting import (
     format_ms,
 )
 from scenarios.machine import versions
-from scenarios.report.run_load import measure_load
+from scenarios.report.run_analysis import busy_ns
 from scenarios.run import FinishedRun
-from scenarios.run_directory import RUN_RECORD, write_json
+from scenarios.run_directory import RUN_RECORD, TRACE, write_json
 from scenarios.verdict import Verdict
 from scenarios.verdict.judge import Approximated
 from spark_bridge.prepared import PreparedStream
 
 _PERCENTILES = (50, 75, 95, 99)
+NEAR_SATURATION = 0.8
+"""Share of the time from which on an actor that is busy makes queues: at 0.8 a tuple waits on
+average for as long as four others are served, where both times are exponential (M/M/1)."""
+_LOAD_COLUMNS = ["sender", "receiver", "rows", "first", "last", "started_ns", "done_ns"]
 _VERDICT = (
     "passed", "exact", "expected", "produced", "missing", "duplicate", "spurious", "expired",
     "wrong", "invented", "late", "unknown",
@@ -243,4 +251,85 @@ def summary_html(finished: FinishedRun) -> str:
         f"{config.backend} backend, {config.clock} clock<br>"
         f"<b>{word}</b>: {escape(describe_verdict(verdict))}</p>\n"
         f"{TextTable(columns=(), rows=summary_rows(finished)).html()}"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunLoad:
+    """How a run at a rate was loaded: what batches add to its latency, how near saturation it is.
+
+    Attributes
+    ----------
+    rate_tps, throughput_tps
+        Tuples per virtual second, those that were fed and those that were taken.
+    batching_ms, median_ms
+        How long a tuple waited on average for its batch to leave its source; and the median of the
+        latencies, None where no tuple was reported.
+    busiest, busy
+        The actor that was at work for the largest share of the run, and that share.
+    """
+
+    rate_tps: int
+    throughput_tps: float
+    batching_ms: float
+    median_ms: float | None
+    busiest: str
+    busy: float
+
+    @property
+    def batching(self) -> str:
+        """What batches add to latency, in words."""
+        text = f"a tuple waits {format_ms(self.batching_ms)} ms on average for its batch to leave"
+        if self.median_ms:
+            text += f", {min(1, self.batching_ms / self.median_ms):.0%} of the median latency"
+        return f"{text}; set by feeding.batch_rows or feeding.linger"
+
+    @property
+    def saturation(self) -> str:
+        """How near the run is to the highest rate that its system sustains, in words."""
+        about = f"{self.busiest} is busy for {self.busy:.0%} of the run"
+        if (
+            self.throughput_tps < NEAR_SATURATION * self.rate_tps
+            and self.busy > NEAR_SATURATION / 2
+        ):
+            return (
+                f"BEYOND SATURATION: fed {self.rate_tps:,} tuples/s, it takes "
+                f"{self.throughput_tps:,.0f}, and queues and latencies grow with the run; {about}"
+            )
+        if self.busy > NEAR_SATURATION:
+            about += f"; NEAR SATURATION: little more than {self.rate_tps:,} tuples/s is too much"
+        return about
+
+
+def measure_load(finished: FinishedRun) -> RunLoad | None:
+    """Return how the run was loaded; None where it is live or was fed without a rate.
+
+    Fed as fast as its system takes tuples, none waits for its batch, and queues are always full.
+    """
+    config, outcome = finished.plan.config, finished.outcome
+    rate_tps = config.feeding.rate_tps
+    if rate_tps is None or config.clock == "live" or not outcome.virtual_ns:
+        return None
+    graph = finished.plan.graph()
+    sources = graph.sources
+    tuples, waited_ns, served_ns = 0, 0.0, Counter(dict.fromkeys(graph, 0))
+    with pq.ParquetFile(finished.directory / TRACE) as file:
+        for block in file.iter_batches(columns=_LOAD_COLUMNS):
+            rows = pa.table(block)
+            served_ns.update(busy_ns(rows))
+            sent = pc.is_in(rows["sender"].cast(pa.string()), pa.array(list(sources)))
+            fed = rows.filter(pc.and_(sent, pc.greater(rows["rows"], 0)))
+            count, first, last = (fed[name].to_numpy() for name in ("rows", "first", "last"))
+            # A batch leaves as its last tuple comes into being.
+            waited_ns += float(((last - first) / 2 * count).sum()) * NS_PER_S / rate_tps
+            tuples += int(count.sum())
+    working = {name: ns for name, ns in served_ns.items() if name not in sources}
+    busiest = max(working, key=working.__getitem__)
+    return RunLoad(
+        rate_tps=rate_tps,
+        throughput_tps=finished.throughput_tps,
+        batching_ms=waited_ns / max(1, tuples) / 1e6,
+        median_ms=latency_ms(finished)["p50"],
+        busiest=busiest,
+        busy=working[busiest] / outcome.virtual_ns,
     )

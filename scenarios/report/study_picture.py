@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +46,6 @@ _LINES: dict[Kind, list[float]] = {
     "derived": [7, 3, 2, 3],
 }
 _PALER: dict[Kind, float] = {"measured": 0.45, "derived": 0.7}
-_COLUMNS = ("panel", "x", "at", "variant", "kind", "value", "low", "high", "paper")
 
 
 def study_picture(findings: Findings) -> Picture:
@@ -60,10 +59,10 @@ def study_picture(findings: Findings) -> Picture:
         for number, (name, chart) in enumerate(split, 1)
     ]
     rows = {label: _rows(findings, chart, label) for label, _, chart in parts}
-    columns = zip(*(row for part in rows.values() for row in part), strict=True)
+    all_rows = list(chain(*rows.values()))
     return Picture(
         title=f"{study.base.title}: {len(parts)} panels",
-        data=dict(zip(_COLUMNS, columns, strict=True)),
+        data={name: [row[name] for row in all_rows] for name in all_rows[0]},
         panels=[
             _panel(chart, rows[label], variants) | {"title": name, "height": 190}
             for label, name, chart in parts
@@ -76,12 +75,7 @@ def study_picture(findings: Findings) -> Picture:
 
 def _signs(study: Study) -> str:
     """Return what each variant is marked with in the key: hollow where all its marks are."""
-    filled = {
-        curve.variant
-        for chart in study.charts
-        for curve in chart.curves
-        if curve.kind != "measured"
-    }
+    filled = {curve.variant for curve in study.curves if curve.kind != "measured"}
     return "".join(
         (_SIGNS if name in filled else _HOLLOW_SIGNS)[place % len(_SIGNS)]
         for place, name in enumerate(study.section.variants)
@@ -97,12 +91,10 @@ def _split(charts: Sequence[Chart]) -> list[tuple[str, Chart]]:
     for chart in charts:
         apart = [one for one in chart.curves if one.kind == "measured"]
         others = [one for one in chart.curves if one.kind != "measured"]
-        name = chart.panel.name
-        if not (apart and others):
-            simulated.append((name, chart))
-            continue
-        simulated.append((name, _only(chart, others)))
-        measured.append((f"{name}, measured" if name else "measured", _only(chart, apart)))
+        both, name = apart and others, chart.panel.name
+        simulated.append((name, _only(chart, others) if both else chart))
+        if both:
+            measured.append((f"{name}, measured" if name else "measured", _only(chart, apart)))
     return simulated + measured
 
 
@@ -138,7 +130,7 @@ def _is_numeric(chart: Chart) -> bool:
     return not named and all(isinstance(value, (int, float)) for value in values)
 
 
-def _rows(findings: Findings, chart: Chart, label: str) -> list[tuple[Any, ...]]:
+def _rows(findings: Findings, chart: Chart, label: str) -> list[dict[str, Any]]:
     """Return the data of the chart called *label*, a row per variant and x."""
     axis = chart.axis
     paper = {
@@ -148,18 +140,25 @@ def _rows(findings: Findings, chart: Chart, label: str) -> list[tuple[Any, ...]]
     }
     rows = []
     for variant, estimates in findings.curves(chart).items():
-        kind = chart.curve(variant).kind
         for place, one in zip(axis.places, estimates, strict=True):
-            at = float(axis.values[place]) if _is_numeric(chart) else float(place)
-            value = (None, None, None) if one is None else (one.mean, *one.interval)
-            theirs = paper.get(variant, {}).get(place)
-            name = axis.name(place)
-            rows.append((label, name, at, variant, kind, *value, theirs))
+            low, high = (None, None) if one is None else one.interval
+            rows.append(
+                {
+                    "panel": label,
+                    "x": axis.name(place),
+                    "at": float(axis.values[place] if _is_numeric(chart) else place),
+                    "variant": variant,
+                    "kind": chart.curve(variant).kind,
+                    "value": None if one is None else one.mean,
+                    "low": low,
+                    "high": high,
+                    "paper": paper.get(variant, {}).get(place),
+                }
+            )
     return rows
 
 
-def _panel(chart: Chart, rows: Sequence[tuple[Any, ...]], variants: Sequence[str]) -> Spec:
-    data = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+def _panel(chart: Chart, data: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> Spec:
     shown = list(dict.fromkeys(row["variant"] for row in data))
     values = np.array(
         [[row["value"] for row in data if row["variant"] == name] for name in shown], np.float64
@@ -211,7 +210,7 @@ def _panel(chart: Chart, rows: Sequence[tuple[Any, ...]], variants: Sequence[str
         look = {"text": "×", "fontSize": 15, "fontWeight": "bold"}
         marks.append(layer("text", {"filter": near}, look=look, y=y | {"field": "paper"}, **ink))
     return {
-        "transform": [{"filter": f"datum.panel == {rows[0][0]!r}"}],
+        "transform": [{"filter": f"datum.panel == {data[0]['panel']!r}"}],
         "encoding": encoding,
         "layer": marks,
     }
@@ -271,14 +270,14 @@ def _lines(
 
     A line goes on over a point that is not run; one that has failed leaves a gap.
     """
-    stretches = find_coinciding(heights)
+    coinciding, places = find_coinciding(heights)
     points = heights.shape[1]
     drawn = []
     for line, is_run in enumerate(run):
         own = data[line * points : (line + 1) * points]
         for i, j in pairwise(np.flatnonzero(is_run).tolist()):
             start, end = own[i], own[j]
-            together, place = stretches.together[line, i], stretches.place[line, i]
+            together, place = coinciding[line, i], places[line, i]
             if j > i + 1:  # over points that are not run, it may cross other lines
                 together, place = int(not np.isnan(heights[line, [i, j]]).any()), 0
             if together:
@@ -300,57 +299,31 @@ def _lines(
         y2="to_y",
         tooltip="variant",
     )
-    count = len(variants)
-    shape: Spec = {
-        "field": "variant",
-        "scale": {
-            "domain": list(variants),
-            "range": [_MARKERS[i % len(_MARKERS)] for i in range(count)],
-        },
-        "legend": None,
-    }
-    size: Spec = {
-        "field": "variant",
-        "type": "ordinal",
-        "scale": {
-            "type": "ordinal",
-            "domain": list(variants),
-            "range": [45 + 18 * (count - i) for i in range(count)],
-        },
-        "legend": None,
-    }
+    count, domain = len(variants), list(variants)
+    shapes = {"domain": domain, "range": [_MARKERS[i % len(_MARKERS)] for i in range(count)]}
+    sizes = {"domain": domain, "range": [45 + 18 * (count - i) for i in range(count)]}
+    shape: Spec = {"field": "variant", "scale": shapes, "legend": None}
+    size: Spec = {"field": "variant", "type": "ordinal", "legend": None}
+    size["scale"] = sizes | {"type": "ordinal"}
     measured = {"test": "datum.kind == 'measured'", "value": "var(--paper)"}
     fill = colour_of("variant", _colours(variants)) | {"condition": measured}
     markers = layer("point", look={"opacity": 1}, y=y, shape=shape, size=size, fill=fill)
     return [*([lines | {"data": {"values": drawn}}] if drawn else []), markers]
 
 
-class Turns(NamedTuple):
-    """How many lines coincide, and which of them a line is; int64, a row per line.
+def find_coinciding(heights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the turns that lines take on the stretches between two points, a row per line.
 
-    Attributes
-    ----------
-    together
-        Lines that coincide with it there, itself among them; 0 where one of its points is missing.
-    place
-        Which of these it is, from 0.
-    """
-
-    together: np.ndarray
-    place: np.ndarray
-
-
-def find_coinciding(heights: np.ndarray) -> Turns:
-    """Return the turns that lines take on the stretches between two points.
-
-    *heights*, lines by points, are shares of the panel's height; NaN where a line has no point.
-    Lines coincide on a stretch if they do at both of its ends.
+    First how many lines coincide with one, itself among them, and 0 where one of its points is
+    missing; then which of these it is, from 0. *heights*, lines by points, are shares of the
+    panel's height; NaN where a line has no point. Lines coincide on a stretch if they do at both of
+    its ends.
     """
     group = np.stack([_groups(column) for column in heights.T], axis=1)
     same = group[:, np.newaxis] == group  # NaN is like nothing, not even itself
     same = same[..., :-1] & same[..., 1:]
     earlier = np.tri(len(same), k=-1, dtype=bool)[..., np.newaxis]
-    return Turns(together=same.sum(axis=1), place=(same & earlier).sum(axis=1))
+    return same.sum(axis=1), (same & earlier).sum(axis=1)
 
 
 def _groups(heights: np.ndarray) -> np.ndarray:

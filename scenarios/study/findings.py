@@ -108,14 +108,19 @@ class Findings(WrittenResult):
     @property
     def remarks(self) -> list[str]:
         """What a reader should know of its values, a sentence each."""
-        return [*self.study.remarks, *([self.seeds_remark] if self.seeds_remark else [])]
+        return list(filter(None, [*self.study.remarks, self.seeds_remark]))
 
     @property
     def seeds_remark(self) -> str:
         """How figures of several seeds are to be read; nothing where there is one."""
         repeat = self.study.section.repeat
         if repeat == 1:
-            return self._turns_remark
+            if self.study.turns == 1 or not self.study.is_measured:
+                return ""
+            return (
+                f"Measured values are means of {self.study.turns} turns, each of all of them, with "
+                "95 % intervals (Student's t)."
+            )
         estimates = [
             one
             for chart in self.study.charts
@@ -129,28 +134,12 @@ class Findings(WrittenResult):
                 f"All {repeat} seeds came to the same figures: nothing random enters them, so that "
                 "there is no interval to give."
             )
+        shares = any(
+            measure in COUNTED for curve in self.study.curves for measure in curve.measures
+        )
         remark = f"Means of {repeat} seeds, with 95 % intervals (Student's t"
-        remark += "; of shares Wilson's where that is wider)." if self._has_shares else ")."
+        remark += "; of shares Wilson's where that is wider)." if shares else ")."
         return remark + (" = marks what all seeds came to alike." if any(same) else "")
-
-    @property
-    def _turns_remark(self) -> str:
-        turns = self.study.turns
-        if turns == 1 or not self.study.is_measured:
-            return ""
-        return (
-            f"Measured values are means of {turns} turns, each of all of them, with 95 % intervals "
-            "(Student's t)."
-        )
-
-    @property
-    def _has_shares(self) -> bool:
-        return any(
-            measure in COUNTED
-            for chart in self.study.charts
-            for curve in chart.curves
-            for measure in curve.measures
-        )
 
     def paper(self, chart: Chart) -> list[tuple[Paper, list[float], list[Estimate | None]]]:
         """Return what the paper reports for *chart*: its values, and ours of the same."""
@@ -183,7 +172,8 @@ class Findings(WrittenResult):
         scale = "" if self.study.changed else self.study.scale
         numbers = self.study.section.numbers(claim, chart.panel)
         finding = judge_claim(claim, chart.panel.name, values, places, scale, numbers)
-        return replace(finding, kind=chart.curve(claim.of[0]).kind)
+        reported = tuple(numbers[place] for place in chart.axis.places if place in numbers)
+        return replace(finding, kind=chart.curve(claim.of[0]).kind, reported=reported)
 
     def as_json(self, replay: str) -> dict[str, Any]:
         """Return it as one JSON object with stable keys."""
@@ -313,13 +303,11 @@ def _packages(config: RunConfig) -> set[str]:
 @cache
 def _digest_package(name: str) -> str:
     """Return a digest of the sources of a package, or a module, that is loaded."""
-    digest = hashlib.sha256()
     file = getattr(sys.modules.get(name), "__file__", None)
-    if file is not None:
-        path = Path(file)
-        for source in sorted(path.parent.rglob("*.py")) if path.stem == "__init__" else [path]:
-            digest.update(source.read_bytes())
-    return digest.hexdigest()
+    if file is None:
+        return ""
+    path = Path(file)
+    return _digest_files(path.parent.rglob("*.py") if path.stem == "__init__" else [path])
 
 
 def _data(configs: Sequence[RunConfig]) -> Iterator[Path]:
@@ -333,10 +321,17 @@ def _data(configs: Sequence[RunConfig]) -> Iterator[Path]:
 
 @cache
 def _digest_code() -> str:
+    files = [path for package in _PACKAGES for path in (REPOSITORY / package).rglob("*")]
+    scenarios = REPOSITORY / "scenarios"
+    return _digest_files(
+        path
+        for path in files
+        if path.suffix == ".py" or (path.suffix == ".toml" and scenarios not in path.parents)
+    )
+
+
+def _digest_files(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for package in _PACKAGES:
-        for path in sorted((REPOSITORY / package).rglob("*")):
-            is_scenario = path.suffix == ".toml" and package == "scenarios"
-            if path.suffix in (".py", ".toml") and not is_scenario:
-                digest.update(path.read_bytes())
+    for path in sorted(paths):
+        digest.update(path.read_bytes())
     return digest.hexdigest()

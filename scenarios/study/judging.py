@@ -13,7 +13,7 @@ its bound inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -128,6 +128,8 @@ class Finding:
         The numbers.
     kind
         Where the numbers come from.
+    reported
+        The paper's own numbers of the same, where it has some.
     why
         Why it does not hold, where that was tried at this scale, in this panel, and with nothing
         else changed; or why there is nothing to compare.
@@ -139,7 +141,14 @@ class Finding:
     undecided: bool
     detail: str
     kind: Kind = "simulated"
+    reported: tuple[float, ...] = ()
     why: str = ""
+
+    @property
+    def stated(self) -> str:
+        """What the paper says, in words, with its own numbers."""
+        theirs = ", ".join(map(format_value, self.reported))
+        return self.claim.stated + (f"; {theirs} reported" if theirs else "")
 
     @property
     def measured(self) -> str:
@@ -236,38 +245,45 @@ def _average(values: Sequence[Estimate]) -> Estimate:
 
 
 def _holds(claim: Claim, values: Sequence[Estimate], theirs: Sequence[float]) -> bool | None:
+    """Return whether a claim is true of all that the intervals contain; None where of a part."""
+    if _is_true(claim, values, theirs, favour=False):
+        return True
+    return None if _is_true(claim, values, theirs, favour=True) else False
+
+
+def _is_true(
+    claim: Claim, values: Sequence[Estimate], theirs: Sequence[float], *, favour: bool
+) -> bool:
+    """Return whether a claim is true where every interval's end is taken that is in its *favour*.
+
+    Without it that end is taken which is against the claim.
+    """
     slack = claim.slack
     if claim.above:
-        nowhere_below = _all(_is_over(value, 1 - slack) for value in values)
-        return _all([nowhere_below, _any(_is_over(value, 1 + slack) for value in values)])
+        nowhere_below = all(_is_over(value, 1 - slack, favour) for value in values)
+        return nowhere_below and any(_is_over(value, 1 + slack, favour) for value in values)
     if claim.rises or claim.falls:
-        return _follows_trend(values, slack, rises=claim.rises)
+        return _follows_trend(values, slack, favour, rises=claim.rises)
     if claim.near is not None:
         near = claim.near
-        return _all(
-            _is_within(value, 1 + (number - 1) / near, 1 + (number - 1) * near, slack)
+        return all(
+            _is_within(value, 1 + (number - 1) / near, 1 + (number - 1) * near, slack, favour)
             for value, number in zip(values, theirs, strict=True)
         )
-    kept = [_is_within(value, claim.at_least, claim.at_most, slack) for value in values]
-    needed = len(kept) if claim.cases is None else claim.cases
-    if kept.count(True) >= needed:
-        return True
-    return False if len(kept) - kept.count(False) < needed else None
+    kept = [_is_within(value, claim.at_least, claim.at_most, slack, favour) for value in values]
+    return sum(kept) >= (claim.cases or len(kept))
 
 
 def _is_within(
-    value: Estimate, at_least: float | None, at_most: float | None, slack: float
-) -> bool | None:
+    value: Estimate, at_least: float | None, at_most: float | None, slack: float, favour: bool
+) -> bool:
     """Return whether a value keeps the bounds that there are."""
-    bounds = []
-    if at_least is not None:
-        bounds.append(_is_over(value, _below(at_least, slack), or_equal=True))
-    if at_most is not None:
-        bounds.append(_not(_is_over(value, _above(at_most, slack))))
-    return _all(bounds)
+    if at_least is not None and not _is_over(value, _below(at_least, slack), favour, or_equal=True):
+        return False
+    return at_most is None or not _is_over(value, _above(at_most, slack), not favour)
 
 
-def _follows_trend(values: Sequence[Estimate], slack: float, *, rises: bool) -> bool | None:
+def _follows_trend(values: Sequence[Estimate], slack: float, favour: bool, *, rises: bool) -> bool:
     """Return whether values rise, or else fall, on the whole and at every step."""
 
     def rise(a: float, b: float) -> float:
@@ -279,36 +295,18 @@ def _follows_trend(values: Sequence[Estimate], slack: float, *, rises: bool) -> 
         return _below(a, slack) - b
 
     gain, loss = (rise, fall) if rises else (fall, rise)
-    whole = _is_over(values[0].with_(values[-1], gain), 0)
-    return _all([whole, *(_not(_is_over(a.with_(b, loss), 0)) for a, b in pairwise(values))])
+    return _is_over(values[0].with_(values[-1], gain), 0, favour) and not any(
+        _is_over(a.with_(b, loss), 0, not favour) for a, b in pairwise(values)
+    )
 
 
-def _is_over(value: Estimate, bound: float, *, or_equal: bool = False) -> bool | None:
-    """Return whether a value lies above *bound*; None where its interval is on both sides.
+def _is_over(value: Estimate, bound: float, favour: bool, *, or_equal: bool = False) -> bool:
+    """Return whether a value's upper end lies above *bound*, without *favour* its lower one.
 
     What is no number, as from one infinity to the next, is above nothing.
     """
-    low, high = value.interval
-    if isnan(low):
-        return False
-    if low > bound or (or_equal and low == bound):
-        return True
-    return False if high < bound or (not or_equal and high == bound) else None
-
-
-def _not(part: bool | None) -> bool | None:
-    return None if part is None else not part
-
-
-def _all(parts: Iterable[bool | None]) -> bool | None:
-    """Return whether all are true; None where that depends on one that is not known."""
-    known = list(parts)
-    return False if False in known else None if None in known else True
-
-
-def _any(parts: Iterable[bool | None]) -> bool | None:
-    known = list(parts)
-    return True if True in known else None if None in known else False
+    end = value.interval[1 if favour else 0]
+    return end > bound or (or_equal and end == bound)
 
 
 def _below(value: float, slack: float) -> float:

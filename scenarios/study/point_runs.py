@@ -6,10 +6,10 @@ from there where an earlier sweep has run the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -53,7 +53,7 @@ def plan_points(study: Study, prepare: Prepare) -> dict[int, Plan]:
         for point in study.points:
             try:
                 if point.config.survey:
-                    _check_memory(point.config)
+                    _check_memory(point.config.survey.memory_bytes)
                 else:
                     plans[point.number] = make_plan(point.config, prepare=prepare)
             except ValueError as error:
@@ -63,10 +63,9 @@ def plan_points(study: Study, prepare: Prepare) -> dict[int, Plan]:
     return plans
 
 
-def _check_memory(config: RunConfig) -> None:
-    """Raise :exc:`ConfigError` where the survey of a point needs more memory than there is."""
-    assert config.survey is not None
-    needed, free = config.survey.memory_bytes, free_memory_bytes()
+def _check_memory(needed: int) -> None:
+    """Raise :exc:`ConfigError` where a survey needs more memory than there is."""
+    free = free_memory_bytes()
     if needed > free:
         raise ConfigError(
             f"it needs about {format_bytes(needed)} of memory and {format_bytes(free)} are free; "
@@ -148,14 +147,9 @@ def run_points(
         on_point(min(len(results), len(runs) - 1), label)
 
     if most > 1:
-        with closing(_side_by_side(together, most, note)) as ran:
-            for number, result in ran:
-                add(number, result)
+        _side_by_side(together, most, note, add)
         waiting = {number: one for number, one in waiting.items() if one.runs_alone}
-    pace = MachinePace() if study.turns > 1 else None
-    with closing(_in_turn(waiting, plans, note, pace)) as ran:
-        for number, result in ran:
-            add(number, result)
+    _in_turn(waiting, plans, note, add, MachinePace() if study.turns > 1 else None)
     return Findings(
         study=study,
         results={point.number: results[point.number] for point in study.points},
@@ -226,12 +220,12 @@ class _PointRun:
         return min(ran, key=itemgetter(0))[1]
 
     def _run_once(self, plan: Plan | None) -> RunResult:
-        if self.point.config.survey:
-            return _take_survey(self.point.config)
+        config = self.point.config
+        if config.survey:
+            return _take_survey(config)
         if self.search:
-            search = partial(_find_sustainable, self)
-            return result_or_failure(self.point.config, self.directory, search)
-        plan = plan or make_plan(self.point.config, prepare=lambda *_: self.streams)
+            return result_or_failure(config, self.directory, partial(_find_sustainable, self))
+        plan = plan or make_plan(config, prepare=lambda *_: self.streams)
         is_exact = plan.topology.claims_exact(plan.parameters)
         return run_one_of_many(
             plan,
@@ -257,25 +251,26 @@ def _in_turn(
     runs: Mapping[int, _PointRun],
     plans: Mapping[int, Plan],
     note: Callable[[str], None],
+    add: Callable[[int, RunResult], None],
     pace: MachinePace | None,
-) -> Generator[tuple[int, RunResult]]:
-    """Run all of *runs* here, and yield each with its number; *note* is called before each.
+) -> None:
+    """Run all of *runs* here, and *add* what each came to; *note* is called before each.
 
     *pace* says whether others disturb the machine while they are timed.
     """
     with one_ray_for(plans[number] for number in runs if number in plans):
         for number, one in runs.items():
             note(one.point.label)
-            yield number, one.run(plans.get(number), pace)
+            add(number, one.run(plans.get(number), pace))
 
 
 def _side_by_side(
-    runs: Mapping[int, _PointRun], processes: int, note: Callable[[str], None]
-) -> Generator[tuple[int, RunResult]]:
-    """Run all of *runs* in *processes*, and yield each with its number as it is done.
-
-    *note* is called after each.
-    """
+    runs: Mapping[int, _PointRun],
+    processes: int,
+    note: Callable[[str], None],
+    add: Callable[[int, RunResult], None],
+) -> None:
+    """Run all of *runs* in *processes*, and *add* what each came to; *note* is called after it."""
     try:
         with process_pool(processes) as pool:
             futures: dict[Future[RunResult], int] = {
@@ -283,7 +278,7 @@ def _side_by_side(
             }
             for future in as_completed(futures):
                 number = futures[future]
-                yield number, future.result()
+                add(number, future.result())
                 note(f"{runs[number].point.label} is done")
     except BrokenProcessPool:
         raise ConfigError(

@@ -14,13 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from joins.errors import suggest
 from scenarios import scenario_files
-from scenarios.config import Section
 from scenarios.formatting import TextTable, format_many, format_value
 from scenarios.machine import describe_machine, versions
 from scenarios.report.result_tables import reproduction_table
@@ -59,15 +58,6 @@ def find_studies(paper: str) -> list[str]:
     return list(filter(scenario_files.is_study, names))
 
 
-class _Untested(Section):
-    """A statement that no claim tests, as ``not_compared.toml`` has it."""
-
-    where: Annotated[str, Field(min_length=1)]
-    text: Annotated[str, Field(min_length=1)]
-    paper: float | None = None
-    why: Annotated[str, Field(min_length=1)]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Statement:
     """A statement of a paper, and what came of it.
@@ -86,7 +76,7 @@ class Statement:
 
     where: str
     text: str
-    paper: float | None
+    paper: float | None = None
     study: str = ""
     claims: tuple[str, ...] = ()
     outcome: ClaimOutcome
@@ -107,15 +97,8 @@ class ClaimCounts(NamedTuple):
     def of(cls, judged: Iterable[Finding | Statement]) -> ClaimCounts:
         """Return how often there is each outcome among what was *judged*."""
         outcomes = [one.outcome for one in judged]
-        unknown = outcomes.count("not comparable")
-        return cls(
-            tested=len(outcomes) - unknown,
-            hold=outcomes.count("holds"),
-            fail_with_reason=outcomes.count("fails with a reason"),
-            fail_without_reason=outcomes.count("fails"),
-            undecided=outcomes.count("undecided"),
-            not_comparable=unknown,
-        )
+        counts = [outcomes.count(one) for one in get_args(ClaimOutcome)]  # in the fields' order
+        return cls(len(outcomes) - counts[-1], *counts)
 
     @property
     def statements(self) -> str:
@@ -142,8 +125,7 @@ class ClaimCounts(NamedTuple):
 def untested_statements(paper: str) -> tuple[Statement, ...]:
     """Return the statements of *paper* that no claim tests."""
     listed = tomllib.loads(_NOT_COMPARED.read_text(encoding="utf-8")).get(paper, ())
-    checked = map(_Untested.model_validate, listed)
-    return tuple(Statement(**dict(one), outcome="not comparable") for one in checked)
+    return tuple(Statement(**one, outcome="not comparable") for one in listed)
 
 
 def statements_of_study(
@@ -207,17 +189,19 @@ class ReproducedStudy:
     @property
     def claim_records(self) -> list[dict[str, Any]]:
         """The claims with stable keys, each beside what the paper reports, where it does."""
-        findings = self.findings
-        return [self._record(one, findings) for one in findings.claims] if findings else []
+        return [
+            {"study": self.name, "figure": self.figure}
+            | one.as_json()
+            | {"stated": one.stated, "measured": one.measured}
+            for one in self.claims
+        ]
 
     @property
     def statements(self) -> list[Statement]:
         """What the paper states of it; of a study that stopped as of one that tested nothing."""
-        findings = self.findings
-        study = findings.study if findings else load_study(self.name)
+        study = self.findings.study if self.findings else load_study(self.name)
         assert study is not None  # whose name this is
-        judged = findings.claims if findings else []
-        return statements_of_study(self.name, self.figure, study.section, judged)
+        return statements_of_study(self.name, self.figure, study.section, self.claims)
 
     @property
     def mistakes(self) -> list[str]:
@@ -235,18 +219,6 @@ class ReproducedStudy:
         """Whether it, or one of its runs, ended without a verdict."""
         findings = self.findings
         return findings is None or any(one.failure for one in findings.results.values())
-
-    def _record(self, finding: Finding, findings: Findings) -> dict[str, Any]:
-        claim = finding.claim
-        (chart,) = (one for one in findings.study.charts if one.panel.name == finding.panel)
-        numbers = findings.study.section.numbers(claim, chart.panel)
-        reported = [numbers[place] for place in chart.axis.places if place in numbers]
-        theirs = f"; {', '.join(map(format_value, reported))} reported" if reported else ""
-        return (
-            {"study": self.name, "figure": self.figure}
-            | finding.as_json()
-            | {"stated": claim.stated + theirs, "measured": finding.measured}
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -437,10 +437,9 @@ class StudySection(_StudyPart):
     @classmethod
     def _measured_panels(cls, values: Any) -> Any:
         if isinstance(values, dict) and "measured" in values:
-            panels = _as_list(values.get("panels", {})) + _as_list(values["measured"])
-            return {key: value for key, value in values.items() if key != "measured"} | {
-                "panels": panels
-            }
+            values = dict(values)
+            measured = _as_list(values.pop("measured"))
+            values["panels"] = _as_list(values.get("panels", {})) + measured
         return values
 
     @model_validator(mode="before")
@@ -469,31 +468,18 @@ class StudySection(_StudyPart):
     @model_validator(mode="after")
     def _known_names(self) -> StudySection:
         panels = {panel.name for panel in self.panels}
-        named = [name for panel in self.panels for name in panel.variants]
-        statements: list[Paper | Claim] = [*self.paper, *self.claims]
-        for statement in statements:
-            named += statement.of
-            tried = (
-                statement.tried.panel if isinstance(statement, Claim) and statement.tried else ()
-            )
-            for name in (*statement.panel, *tried):
+        variants = [name for panel in self.panels for name in panel.variants]
+        stated: list[Paper | Claim | ReasonTrial] = [*self.paper, *self.claims]
+        stated += [claim.tried for claim in self.claims if claim.tried]
+        for one in stated:
+            for name in one.panel:
                 if name not in panels:
                     raise ValueError(f"there is no panel {name!r}; there are {sorted(panels)}")
-        for name in named:
+            variants += () if isinstance(one, ReasonTrial) else one.of
+        for name in variants:
             if name not in self.variants:
                 raise ValueError(
                     f"there is no variant {name!r}; there are {', '.join(self.variants)}"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _claims_of_one_measure(self) -> StudySection:
-        for claim in self.claims:
-            measures = {panel.measure for panel in self.panels if self.is_about(claim, panel)}
-            if len(measures) > 1:
-                raise ValueError(
-                    f"claim {claim.text!r} is about panels that measure different things: name "
-                    f"which panel is meant, of {sorted(panel.name for panel in self.panels)}"
                 )
         return self
 
@@ -528,16 +514,20 @@ class StudySection(_StudyPart):
         return self
 
     @model_validator(mode="after")
-    def _near_something(self) -> StudySection:
+    def _fit_their_panels(self) -> StudySection:
         for claim in self.claims:
-            for panel in self.panels if claim.near is not None else ():
-                if not self.is_about(claim, panel):
-                    continue
-                numbers = self.numbers(claim, panel)
-                if not numbers or min(numbers.values()) <= 1:
+            panels = [panel for panel in self.panels if self.is_about(claim, panel)]
+            if len({panel.measure for panel in panels}) > 1:
+                raise ValueError(
+                    f"claim {claim.text!r} is about panels that measure different things: name "
+                    f"which panel is meant, of {sorted(panel.name for panel in self.panels)}"
+                )
+            for panel in panels if claim.near is not None else ():
+                numbers = list(self.numbers(claim, panel).values())
+                if not numbers or min(numbers) <= 1:
                     raise ValueError(
                         f"claim {claim.text!r} is to be near the paper's own numbers, which are "
-                        f"above 1; paper has {list(numbers.values())} of {' / '.join(claim.of)}"
+                        f"above 1; paper has {numbers} of {' / '.join(claim.of)}"
                     )
         return self
 

@@ -152,6 +152,11 @@ class Study:
     changed: bool = False
 
     @property
+    def curves(self) -> list[Curve]:
+        """The curves of all charts."""
+        return [curve for chart in self.charts for curve in chart.curves]
+
+    @property
     def in_turns(self) -> list[Point]:
         """The points in the order in which they are run: all once, then all that are repeated.
 
@@ -228,21 +233,19 @@ class Study:
         """Return what its curves look up of a point."""
         return [
             measure
-            for chart in self.charts
-            for curve in chart.curves
+            for curve in self.curves
             for numbers, measure in zip(curve.points, curve.measures, strict=True)
             if point.number in numbers
         ]
 
     def is_timed(self, point: Point) -> bool:
         """Whether a curve looks up what this machine took at a point."""
-        measured = [kind_of(point.config, measure) for measure in self.measures_of(point)]
-        return "measured" in measured
+        return "measured" in (kind_of(point.config, name) for name in self.measures_of(point))
 
     @property
     def is_measured(self) -> bool:
         """Whether any of its values is of this machine."""
-        return any(curve.kind == "measured" for chart in self.charts for curve in chart.curves)
+        return any(curve.kind == "measured" for curve in self.curves)
 
 
 def _overlap(key: str, other: str) -> bool:

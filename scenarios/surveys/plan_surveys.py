@@ -78,7 +78,7 @@ def take_plans(survey: PlanSurvey, seed: int, profile: CostProfile) -> Surveyed:
         greedy_s, exhaustive_s = (estimate_plan(statistics, plan).seconds for plan in plans)
         cheapest &= greedy_s > exhaustive_s * (1 - _ROUNDING)
         estimated.append((greedy_s, exhaustive_s))
-        executor = Executor.of_statistics(statistics, seconds=survey.runs, profile=profile, rng=rng)
+        executor = Executor(statistics, seconds=survey.runs, profile=profile, rng=rng)
         greedy = executor.execute(plans[0])
         if plans[0] == plans[1]:
             exhaustive = greedy
@@ -172,42 +172,21 @@ class Executed:
         return float(np.mean([cost.seconds for cost in self.costs]))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Executor:
-    """Executes plans on streams that were made once.
+    """Executes plans on streams of given statistics, whose only attribute has uniform values.
 
-    Attributes
-    ----------
-    job
-        The query, and its streams.
-    parameters
-        τ, δ and the size of tuples.
-    network
-        What transmissions take their time over.
-    before_s, seconds
-        Seconds until windows are full, and those that are measured one by one after them.
+    Tuples come at a steady rate from a random moment on, for as long as windows take to fill and
+    every value to have been asked for, and then *seconds* more, which are measured one by one.
     """
 
-    job: Job
-    parameters: SemijoinParameters
-    network: nx.Graph
-    before_s: int
-    seconds: int
-
-    @classmethod
-    def of_statistics(
-        cls,
+    def __init__(
+        self,
         statistics: JoinStatistics,
         *,
         seconds: int,
         profile: CostProfile,
         rng: np.random.Generator,
-    ) -> Executor:
-        """Return it for streams of these statistics, whose only attribute has uniform values.
-
-        Tuples come at a steady rate from a random moment on, for as long as windows take to fill
-        and every value to have been asked for, and then *seconds* more.
-        """
+    ) -> None:
         longest_s = max(stream.window_rows / stream.rate_tps for stream in statistics.streams)
         before_s = ceil(longest_s + 2 * statistics.delay_s + statistics.interval_s)
         (attribute,) = statistics.attributes
@@ -216,33 +195,22 @@ class Executor:
             rows = int(stream.rate_tps * (before_s + seconds))
             ts = (np.arange(rows) + rng.random()) / stream.rate_tps * NS_PER_S
             columns = {"ts": ts.astype(np.int64), _FIELD: rng.integers(0, round(values), rows)}
-            files.append(
-                StreamTable(
-                    schema=Schema(stream=stream.name, fields={_FIELD: "int64"}),
-                    table=pa.table(columns),
-                )
-            )
-        return cls(
-            job=Job(
-                query=parse_query(_text(statistics)),
-                files=tuple(files),
-                feeding=Feeding(),
-                profile=profile,
-            ),
-            parameters=SemijoinParameters(
-                execution="delayed",
-                tau=round(statistics.interval_s * NS_PER_S),
-                delta=round(statistics.delay_s * NS_PER_S),
-                tuple_bytes={s.name: round(s.full_bytes) for s in statistics.streams},
-            ),
-            network=_network(statistics),
-            before_s=before_s,
-            seconds=seconds,
+            schema = Schema(stream=stream.name, fields={_FIELD: "int64"})
+            files.append(StreamTable(schema=schema, table=pa.table(columns)))
+        query = parse_query(_text(statistics))
+        self.job = Job(query=query, files=tuple(files), feeding=Feeding(), profile=profile)
+        self._parameters = SemijoinParameters(
+            execution="delayed",
+            tau=round(statistics.interval_s * NS_PER_S),
+            delta=round(statistics.delay_s * NS_PER_S),
+            tuple_bytes={s.name: round(s.full_bytes) for s in statistics.streams},
         )
+        self._network = _network(statistics)
+        self._edges_ns = (before_s + np.arange(seconds + 1)) * NS_PER_S
 
     def execute(self, plan: JoinPlan) -> Executed:
         """Return what *plan* costs and finds."""
-        parameters = replace(self.parameters, plan=plan.one_line)
+        parameters = replace(self._parameters, plan=plan.one_line)
         graph = SemijoinTopology().build(self.job, parameters)
         found: list[Matches] = []
 
@@ -252,8 +220,7 @@ class Executor:
         with TemporaryDirectory() as folder:
             path = Path(folder) / TRACE
             run_inline(graph, _AT_ONCE, self.job.profile, trace=path, collect=collect)
-            edges_ns = (self.before_s + np.arange(self.seconds + 1)) * NS_PER_S
-            costs = measured_costs(path, graph, self.network, {"site"}, edges_ns)
+            costs = measured_costs(path, graph, self._network, {"site"}, self._edges_ns)
         return Executed(costs=tuple(costs), found=_by_tuple(found))
 
 

@@ -275,7 +275,7 @@ class WindowJoinSpeedSurvey(_SpeedSurvey):
     """
 
     clocked: ClassVar[tuple[str, ...]] = (*_SpeedSurvey.clocked, "task_us")
-    taken_by: ClassVar[str] = "speed_surveys:take_window_join_speed"
+    taken_by: ClassVar[str] = "index_surveys:take_window_join_speed"
 
     of: Literal["window join speed"] = "window join speed"
     index: Annotated[IndexName, _OneOf("joins.window_join.window_joins:INDEXES")] = "pim_tree"
@@ -354,7 +354,7 @@ class DriftSpeedSurvey(Survey):
 
     clocked: ClassVar[tuple[str, ...]] = ("pace_tps",)
     assumed: ClassVar[tuple[str, ...]] = ("speed of a drift",)
-    taken_by: ClassVar[str] = "speed_surveys:take_drift_speed"
+    taken_by: ClassVar[str] = "index_surveys:take_drift_speed"
 
     of: Literal["drift speed"] = "drift speed"
     shift: Annotated[float, Field(ge=0)] = 0.0
@@ -406,7 +406,7 @@ class SubwindowSpeedSurvey(_SpeedSurvey):
         How often it is filled, or probed.
     """
 
-    taken_by: ClassVar[str] = "speed_surveys:take_subwindow_speed"
+    taken_by: ClassVar[str] = "index_surveys:take_subwindow_speed"
 
     of: Literal["subwindow speed"] = "subwindow speed"
     structure: Annotated[
@@ -447,7 +447,7 @@ class SegmentSpeedSurvey(_SpeedSurvey):
         Tuples that probe, and how often.
     """
 
-    taken_by: ClassVar[str] = "speed_surveys:take_segment_speed"
+    taken_by: ClassVar[str] = "index_surveys:take_segment_speed"
 
     of: Literal["segment speed"] = "segment speed"
     structure: Annotated[str, _OneOf("joins.indexes.structures:SEGMENTS")] = "po_join"

@@ -23,7 +23,7 @@ from netsim.trace import COLUMNS
 from scenarios.formatting import format_duration
 from scenarios.observer import COMPILING, Line, Observer
 from scenarios.plan import Plan
-from scenarios.report.run_load import NEAR_SATURATION
+from scenarios.report.run_summary import NEAR_SATURATION
 from scenarios.terminal.printing import console
 from scenarios.terminal.views import show_plan, show_streams, show_study
 

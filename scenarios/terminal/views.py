@@ -38,6 +38,7 @@ from scenarios.report.result_tables import (
     comparison_table,
     engine_notes,
     engines_table,
+    format_network,
     holds_word,
     left_out_table,
     mark_kind,
@@ -45,7 +46,6 @@ from scenarios.report.result_tables import (
     offenders_table,
     verdict_cell,
 )
-from scenarios.report.run_settings import format_network
 from scenarios.report.run_summary import summary_rows
 from scenarios.run import FinishedRun
 from scenarios.terminal.printing import STYLES, keep_together, print_table, print_wrapped, styled

@@ -22,10 +22,15 @@ from scenarios.formatting import format_bytes, format_duration
 from scenarios.report import result_pages
 from scenarios.report.picture import COLOURS
 from scenarios.report.result_pages import picture_of
+from scenarios.report.result_tables import settings_tables
 from scenarios.report.run_analysis import first_messages
-from scenarios.report.run_pages import RunRecord, write_report, write_runs_page
-from scenarios.report.run_pictures import MESSAGES_MAX, run_pictures
-from scenarios.report.run_settings import settings_tables
+from scenarios.report.run_pages import (
+    MESSAGES_MAX,
+    RunRecord,
+    run_pictures,
+    write_report,
+    write_runs_page,
+)
 from scenarios.report.run_summary import describe_verdict, write_run_json
 from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
@@ -252,17 +257,17 @@ def svgs(report: FinishedRun) -> list[ET.Element]:
 def test_every_picture_is_valid_described_captioned_and_has_its_numbers(
     good: FinishedRun, page: Page
 ) -> None:
-    drawn = run_pictures(good)
-    for picture in drawn.pictures.values():
+    drawn, _ = run_pictures(good)
+    for picture in drawn.values():
         check_picture(picture)
-    assert set(pictures(page)) == set(drawn.pictures)
+    assert set(pictures(page)) == set(drawn)
     figures = [attributes.get("data-picture") for tag, attributes in page.tags if tag == "figure"]
-    assert sorted(filter(None, figures)) == sorted(drawn.pictures)
+    assert sorted(filter(None, figures)) == sorted(drawn)
     tags = [tag for tag, _ in page.tags]
-    assert tags.count("details") == tags.count("summary") == len(drawn.pictures)
-    assert tags.count("figcaption") == len(drawn.pictures) + 1
+    assert tags.count("details") == tags.count("summary") == len(drawn)
+    assert tags.count("figcaption") == len(drawn) + 1
     described = [attributes for _, attributes in page.tags if attributes.get("role") == "img"]
-    assert len(described) == len(drawn.pictures) + 1
+    assert len(described) == len(drawn) + 1
     assert all(attributes.get("aria-label") for attributes in described)
     (graph,) = svgs(good)
     shown = "".join(graph.itertext())

@@ -13,8 +13,13 @@ import pytest
 import joinsim as js
 from scenarios.formatting import TableCell, TextTable
 from scenarios.report.result_tables import checks_table, offenders_table
-from scenarios.report.run_load import RunLoad, measure_load
-from scenarios.report.run_summary import summary_html, summary_rows, summary_text
+from scenarios.report.run_summary import (
+    RunLoad,
+    measure_load,
+    summary_html,
+    summary_rows,
+    summary_text,
+)
 from scenarios.run import FinishedRun
 from scenarios.verdict import CheckResult
 from tests.scenarios.toy_run import failed_verdict, toy_config, toy_report

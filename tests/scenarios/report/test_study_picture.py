@@ -216,7 +216,7 @@ def test_the_papers_values_are_drawn_where_they_leave_ours_room(
 ) -> None:
     paper = "|[[study.paper]]\nof = ['0']\nvalues = [12, 200, nan]"
     picture = drawn(tmp_path, [[10, 11, most]], paper)
-    assert picture.data["paper"][:2] == (12.0, 200.0)
+    assert picture.data["paper"][:2] == [12.0, 200.0]
     (shown,) = [one for one in layers(picture) if one["encoding"]["y"]["field"] == "paper"]
     assert filtered in shown["transform"][0]["filter"]
     far = drawn(tmp_path, [[10, 11, 12]], paper.replace("12, 200", "900, 900"))
@@ -225,9 +225,9 @@ def test_the_papers_values_are_drawn_where_they_leave_ours_room(
 
 def test_lines_coincide_on_a_stretch_if_they_do_at_both_ends() -> None:
     heights = np.array([[0.1, 0.5, 0.5], [0.9, 0.5, 0.505], [NAN, 0.5, 0.2]])
-    stretches = find_coinciding(heights)
-    assert stretches.together.tolist() == [[1, 2], [1, 2], [0, 1]]
-    assert stretches.place.tolist() == [[0, 0], [0, 1], [0, 0]]
+    together, place = find_coinciding(heights)
+    assert together.tolist() == [[1, 2], [1, 2], [0, 1]]
+    assert place.tolist() == [[0, 0], [0, 1], [0, 0]]
 
 
 def test_categories_are_bars_as_long_as_their_values(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_categories_are_bars_as_long_as_their_values(tmp_path: Path) -> None:
     assert bars["mark"]["type"] == "bar"
     assert not others
     assert bars["encoding"]["y"]["scale"] == {"zero": True}
-    assert picture.data["value"] == (1.0, 20.0, 3000.0, 2.0, None, 1.0)
+    assert picture.data["value"] == [1.0, 20.0, 3000.0, 2.0, None, 1.0]
     assert missing["transform"] == [{"filter": "!isValid(datum.value)"}]
 
 
@@ -258,7 +258,7 @@ def test_bars_in_print_have_their_colours_in_the_key(tmp_path: Path) -> None:
 def test_lines_that_coincide_share_their_turns(rows: list[list[float]]) -> None:
     heights = np.array(rows)
     level = find_coinciding(np.repeat(heights, 2, axis=1))  # every other stretch is level
-    turns_of = zip(heights.T, level.together.T[::2], level.place.T[::2], strict=True)
+    turns_of = zip(heights.T, *(one.T[::2] for one in level), strict=True)
     for column, together, place in turns_of:
         assert (together == 0).tolist() == np.isnan(column).tolist()
         for count in set(together[together > 0].tolist()):

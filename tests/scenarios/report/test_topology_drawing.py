@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from actors.results import Sink
 from joins.errors import OutputError
-from scenarios.report.topology_drawing import draw_topology
-from scenarios.report.topology_layout import (
+from scenarios.report.topology_drawing import (
     BOX_HEIGHT,
     Box,
     TopologyLayout,
+    draw_topology,
     lay_out,
     operator_depths,
 )

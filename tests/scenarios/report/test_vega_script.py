@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from joins.machine.cache import CACHE_VARIABLE
-from scenarios.report.vega_script import making_vega_script, script_path, vega_script
+from scenarios.report.picture import making_vega_script, script_path, vega_script
 
 
 class _Recorded(subprocess.Popen[bytes]):

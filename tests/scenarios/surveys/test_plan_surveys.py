@@ -39,7 +39,7 @@ def light_survey() -> PlanSurvey:
 
 def executor(statistics: JoinStatistics, seconds: int = 2) -> Executor:
     rng = np.random.default_rng(2)
-    return Executor.of_statistics(statistics, seconds=seconds, profile=load_profile(), rng=rng)
+    return Executor(statistics, seconds=seconds, profile=load_profile(), rng=rng)
 
 
 def test_a_survey_is_the_same_for_the_same_seed() -> None:

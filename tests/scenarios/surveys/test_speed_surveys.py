@@ -24,7 +24,7 @@ from netsim.cost import load_profile
 from scenarios import scenario_files
 from scenarios.calibration.window_workload import WindowWorkload, expected_matches
 from scenarios.scenario_files import ConfigError
-from scenarios.surveys import speed_surveys
+from scenarios.surveys import index_surveys
 from scenarios.surveys.survey import (
     DriftSpeedSurvey,
     SegmentSpeedSurvey,
@@ -63,21 +63,21 @@ def test_a_probe_has_as_many_matches_as_asked_for(
 
 
 def test_a_structure_that_loses_tuples_fails_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = speed_surveys._fill
+    right = index_surveys._fill
 
     def fill_half(survey: SubwindowSpeedSurvey) -> Any:
         return right(survey.model_copy(update={"tuples": survey.tuples // 2}))
 
-    monkeypatch.setattr(speed_surveys, "_fill", fill_half)
-    speed_surveys._filled.cache_clear()
+    monkeypatch.setattr(index_surveys, "_fill", fill_half)
+    index_surveys._filled.cache_clear()
     assert not take().passed
     assert not take(selectivity=16).passed
-    speed_surveys._filled.cache_clear()
+    index_surveys._filled.cache_clear()
 
 
 def test_one_subwindow_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     made: weakref.WeakSet[Any] = weakref.WeakSet()
-    make = speed_surveys._make_subwindow
+    make = index_surveys._make_subwindow
 
     def make_next(survey: SubwindowSpeedSurvey) -> Any:
         gc.collect()
@@ -85,7 +85,7 @@ def test_one_subwindow_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -
         made.add(full := make(survey))
         return full
 
-    monkeypatch.setattr(speed_surveys, "_make_subwindow", make_next)
+    monkeypatch.setattr(index_surveys, "_make_subwindow", make_next)
     assert take(passes=3).passed
 
 
@@ -161,7 +161,7 @@ def test_as_many_tuples_are_looked_up_together_as_is_set(
     index: str, memory: str, lookup_rows: int, matches: dict[str, int]
 ) -> None:
     keys = {"index": index, "lookup_rows": lookup_rows}
-    assert len(getattr(speed_surveys.make_join(survey_of(**keys)), memory)) == lookup_rows
+    assert len(getattr(index_surveys.make_join(survey_of(**keys)), memory)) == lookup_rows
     assert take_join(**keys).record["matches"] == matches[index]
 
 
@@ -215,8 +215,8 @@ class Forgetful:
 
 
 def test_a_join_that_loses_a_match_fails_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = speed_surveys.make_join
-    monkeypatch.setattr(speed_surveys, "make_join", lambda survey: Forgetful(right(survey)))
+    right = index_surveys.make_join
+    monkeypatch.setattr(index_surveys, "make_join", lambda survey: Forgetful(right(survey)))
     assert not take_join().passed
 
 
@@ -298,7 +298,7 @@ def test_values_drift_in_the_second_phase_alone() -> None:
     survey = DriftSpeedSurvey(window_bits=10, shift=100.0)
     begins = [window << survey.window_bits for window in (0, 3, 4, 9, 13, 14, 19)]
     keys = [
-        speed_surveys._drifting_rows(survey, at, at + (1 << survey.window_bits)).key
+        index_surveys._drifting_rows(survey, at, at + (1 << survey.window_bits)).key
         for at in begins
     ]
     means = [float(decode(key, "float64").mean()) for key in keys]
