@@ -293,13 +293,11 @@ class _Reader:
         while missing > 0 and (block := next(self._blocks, None)) is not None:
             self._read.append(block)
             missing -= len(block)
-        begin, stop = self._taken, self._taken + rows
-        times = []  # a view where they are of one block; else no more are copied than are wanted
+        begin, stop, times = self._taken, self._taken + rows, []
         for block in self._read:
-            if begin < min(stop, len(block)):
-                times.append(block.ts[begin:stop])
-            begin, stop = 0, stop - len(block)
-        return times[0] if len(times) == 1 else np.concatenate([self._read[0].ts[:0], *times])
+            times.append(block.ts[begin:stop])
+            begin, stop = 0, max(0, stop - len(block.ts))
+        return times[0] if len(times) == 1 else np.concatenate(times)
 
     def take(self, rows: int) -> Batch:
         """Take the next *rows* tuples, of those whose times have been looked at.
@@ -309,12 +307,12 @@ class _Reader:
         parts = []
         while self._taken + rows > len(self._read[0]):
             block = self._read.pop(0)
-            parts.append(block.slice(self._taken, len(block)))
+            parts.append(block.take(slice(self._taken, None)))
             rows -= len(block) - self._taken
             self._taken = 0
-        parts.append(self._read[0].slice(self._taken, self._taken + rows))
+        parts.append(self._read[0].take(slice(self._taken, self._taken + rows)))
         self._taken += rows
-        return Batch.concat(parts)
+        return parts[0] if len(parts) == 1 else Batch.concat(parts)
 
 
 ARRIVAL, PLACE = "_arrival", "_place"

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ import pyarrow.parquet as pq
 
 from actors.protocol import ActorError
 from actors.results import Collected, Late, Output
-from actors.whole_files import WholeTable
+from actors.whole_files import WholeTable, output_error
 from joins.state import storable
 
 SUMMARY_SCHEMA = pa.schema(
@@ -107,6 +108,8 @@ _WHOLE_ROWS = 8_192
 _RANDOM = ("fingerprint",)
 """Columns that nothing makes shorter."""
 
+_SHAPE = attrgetter("shape")
+
 _PIECES_WAITING = 4
 """Pieces that wait for the thread at the most."""
 
@@ -180,12 +183,15 @@ class _Columns(WholeTable):
     def _submit(self, columns: Sequence[np.ndarray]) -> None:
         self._wait(_PIECES_WAITING - 1)
         table = pa.table(columns, schema=self._schema)
-        self._writing.append(self._thread.submit(self.write, table, _GROUP_ROWS))
+        self._writing.append(self._thread.submit(self._writer.write_table, table, _GROUP_ROWS))
 
     def _wait(self, pieces: int) -> None:
         """Wait until only so many pieces are to be written; raise what the thread raised."""
         while len(self._writing) > pieces:
-            self._writing.popleft().result()
+            try:
+                self._writing.popleft().result()
+            except OSError as error:
+                raise output_error(error, self._path) from None
 
 
 class ResultWriter:
@@ -309,8 +315,8 @@ class ResultWriter:
             wrong = f"their columns are NumPy's arrays, and one is a {lists[0]}"
         elif isinstance(matches.stream, float) or matches.stream not in range(streams):
             wrong = f"their stream is {matches.stream}, and there are streams 0 to {streams - 1}"
-        elif [column.shape for column in columns] != [(matches.probe_id.size,)] * len(columns):
-            shapes = ", ".join(str(column.shape) for column in columns)
+        elif set(map(_SHAPE, columns)) != {(matches.probe_id.size,)}:
+            shapes = ", ".join(map(str, map(_SHAPE, columns)))
             wrong = (
                 "probe_id, count, fingerprint and birth times have a value per probing tuple each; "
                 f"their shapes are {shapes}"

@@ -44,7 +44,7 @@ class Answers(Payload):
     span: tuple[int, int]
     streams: int = 2
 
-    rows_of = ("matches",)
+    rows_of = ("born_ns",)
 
     @property
     def nbytes(self) -> int:

@@ -228,7 +228,7 @@ class Source(TakesArrivals):
 
     def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> Payload:
         rate = self._feeding.rate_tps
-        return Fed(arrivals, tuple(birth_ns(seq, rate, now) for seq in arrivals.seq), last=last)
+        return Fed(arrivals, tuple([birth_ns(seq, rate, now) for seq in arrivals.seq]), last=last)
 
     def _due_ns(self, arrivals: Arrivals, now: int) -> int:
         rate = self._feeding.rate_tps

@@ -24,7 +24,6 @@ from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.indexes.index import Index, codes_of, ranges_of
 from joins.indexes.structures import make_window_index
-from joins.matches import Matches
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import Window, WindowBounds
@@ -95,7 +94,7 @@ class RoundRobinRouting:
 
     def probes_at(self, stream: int, batch: Batch) -> Places:
         """Return the other stream's side; in a self join there is but one."""
-        return Places(np.zeros(len(batch), np.int64), self._others[stream])
+        return Places(np.zeros_like(batch.id), self._others[stream])
 
     @cached_property
     def _numbers(self) -> np.ndarray:
@@ -119,7 +118,7 @@ class ReplicatedRouting:
 
     def stored_at(self, stream: int, batch: Batch) -> Places:
         """Return all PEs."""
-        return Places(np.zeros(len(batch), np.int64), self._as_one)
+        return Places(np.zeros_like(batch.id), self._as_one)
 
     def probes_at(self, stream: int, batch: Batch) -> Places:
         """Return one PE by hash of the tuple's position."""
@@ -329,21 +328,18 @@ class Joiner(Actor):
         for stream, part in enumerate(share.parts):
             rows = self._routing.probes_at(stream, part.batch).at(self._pe)
             if rows.any():
-                matches.append(self._probe(stream, part, rows, context))
+                batch, conditions = part.batch, self._sides.probing[stream]
+                ranges = ranges_of(conditions, batch, part.start[rows], part.stop[rows], rows)
+                index = self._indexes[self._sides.stored_stream[stream]]
+                found = index.probe(ranges, enumerate=self._pairs)
+                step = Step(f"{self._index}.probe", len(found.count), len(index))
+                context.charge(found.work, step)
+                matches.append(found.of(stream, batch.id[rows]))
                 born_ns.append(part.born_ns[rows])
         if matches:
             context.send("sink", Answers(tuple(matches), tuple(born_ns), share.span))
         for index, horizon in zip(self._indexes, share.horizon, strict=True):
             expire(context, self._index, index, horizon)
-
-    def _probe(self, stream: int, part: Probes, rows: np.ndarray, context: Context) -> Matches:
-        """Return the matches of some *rows* of *part*, a mask."""
-        batch, conditions = part.batch, self._sides.probing[stream]
-        ranges = ranges_of(conditions, batch, part.start[rows], part.stop[rows], rows)
-        index = self._indexes[self._sides.stored_stream[stream]]
-        result = index.probe(ranges, enumerate=self._pairs)
-        context.charge(result.work, Step(f"{self._index}.probe", len(result.count), len(index)))
-        return result.of(stream, batch.id[rows])
 
 
 def expire(context: Context, name: str, index: Index, horizon: int) -> None:

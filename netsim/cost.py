@@ -230,7 +230,10 @@ class StructureCost:
         )
         if step.rows:
             ps += calls * (self.call_ps + step.rows * self.row_ps)
-        percents = self.percents_at(step.size, step.rows)
+        key = _log2(step.size), _log2(step.rows)
+        percents = self._known.get(key)
+        if percents is None:
+            percents = self._known[key] = self.percents_at(step.size, step.rows)
         ps = (
             ps * percents.work
             + copied * copied_byte * percents.copied
@@ -240,18 +243,13 @@ class StructureCost:
 
     def percents_at(self, size: int, rows: int) -> Percents:
         """Return what part of the prices a call for so many *rows* costs at a *size*."""
-        key = (_log2(size), _log2(rows))
-        known = self._known.get(key)
-        if known is None:
-            at = [_log2(one) for one in self.rows]
-            sizes = [_log2(one) for one in self.sizes]
-            of_sizes = [_interpolate(key[1], at, row) for row in self.percents]
-            columns = (of_sizes, self.copied_percents, self.match_percents)
-            known = Percents(
-                *(_interpolate(key[0], sizes, column) if column else 100 for column in columns)
-            )
-            self._known[key] = known
-        return known
+        at, of_size = _log2(rows), _log2(size)
+        rows_at, sizes_at = list(map(_log2, self.rows)), list(map(_log2, self.sizes))
+        of_sizes = [_interpolate(at, rows_at, row) for row in self.percents]
+        columns = (of_sizes, self.copied_percents, self.match_percents)
+        return Percents(
+            *(_interpolate(of_size, sizes_at, column) if column else 100 for column in columns)
+        )
 
     def on_cores(self, cores: int, memory: Memory, *, same: bool) -> StructureCost:
         """Return the prices while so many *cores* of a machine with that *memory* are at work.

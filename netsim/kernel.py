@@ -435,21 +435,14 @@ class Kernel:
             first_bit_ns = channel.last_first_bit_ns
         channel.last_first_bit_ns = letter.first_bit_ns = first_bit_ns
         site = letter.receiver.site
-        if site.foresees:
-            self._foresee(letter, site, now)
-        else:
+        if not site.foresees:
             self._at(first_bit_ns, self._reach, letter)
-
-    def _foresee(self, letter: Letter, site: SiteState, now: int) -> None:
-        """Find out when *letter* arrives, given all others that are on their way to *site*.
-
-        The port receives messages in the order of their first bits. One that is sent later and gets
-        there sooner puts off those it overtakes: they wait again when their time has come.
-        """
-        coming, first_bit_ns = site.coming, letter.first_bit_ns
+            return
+        # The port receives messages in the order of their first bits. One that is sent later and
+        # gets there sooner puts off those it overtakes: they wait again when their time has come.
+        coming = site.coming
         while coming and coming[0].first_bit_ns <= now:
             site.received_ns = coming.popleft().arrived_ns
-        free_ns = site.ingress_free_ns
         if coming:
             last = coming[-1]
             if last.first_bit_ns > first_bit_ns or (
@@ -458,9 +451,10 @@ class Kernel:
                 self._overtake(letter, site)
                 return
         coming.append(letter)
-        arrives_ns = (free_ns if free_ns > first_bit_ns else first_bit_ns) + letter.tx_ns
-        letter.arrived_ns = site.ingress_free_ns = arrives_ns
-        self._at(arrives_ns, self._arrive, letter)
+        free_ns = site.ingress_free_ns
+        letter.arrived_ns = (free_ns if free_ns > first_bit_ns else first_bit_ns) + tx_ns
+        site.ingress_free_ns = letter.arrived_ns
+        self._at(letter.arrived_ns, self._arrive, letter)
 
     def _overtake(self, letter: Letter, site: SiteState) -> None:
         """Put *letter* before those whose first bit comes later, and put off their arrival."""
@@ -497,11 +491,7 @@ class Kernel:
         )
         letter.handle = None
         node.inbox.append(letter)
-        self._go_on(node, now)
-
-    def _go_on(self, node: Node, now: int) -> None:
-        """Serve the next message in the inbox of *node*, if there is one and it is free to."""
-        if node.inbox and not node.busy and not node.unsent:
+        if not node.busy and not node.unsent:
             self._start(node, now)
 
     def _start(self, node: Node, now: int) -> None:
@@ -548,7 +538,9 @@ class Kernel:
 
     def _resume(self, letter: Letter, now: int) -> None:
         """Resume the sender of *letter*, its last message that waited for room."""
-        self._go_on(letter.sender, now)
+        node = letter.sender
+        if node.inbox and not node.busy and not node.unsent:
+            self._start(node, now)
 
     def _sync(self, letter: Letter, now: int) -> None:
         node = letter.receiver
@@ -644,7 +636,12 @@ class Kernel:
         if reply.emitted:
             self._collect(reply.emitted)
         for sent in reply.sends:
-            self._send(node, sent, now)
+            for name in sent.receivers:
+                channel = node.channels[name]
+                message = Letter(node, channel.receiver, sent.port, now, sent)
+                message.channel = channel
+                self._post(message, now)
+            self._tuples += sent.rows if node.is_source else 0
         if node.unsent:
             # A blocked source must not run on: its clock waits with it.
             node.delayed_timers += reply.timers
@@ -655,16 +652,8 @@ class Kernel:
         site.free_cores += 1
         if site.ready:
             self._start(heappop(site.ready)[2], now)
-        self._go_on(node, now)
-
-    def _send(self, node: Node, sent: Sent, now: int) -> None:
-        for name in sent.receivers:
-            channel = node.channels[name]
-            letter = Letter(node, channel.receiver, sent.port, now, sent)
-            letter.channel = channel
-            self._post(letter, now)
-        if node.is_source:
-            self._tuples += sent.rows
+        if node.inbox and not node.busy and not node.unsent:
+            self._start(node, now)
 
     def _set_timers(self, node: Node, timers: list[tuple[int, str]], now: int) -> None:
         for at_ns, name in timers:

@@ -244,11 +244,6 @@ class RecoveringKernel(Kernel):
 
     # Additions to the handling of messages.
 
-    def _send(self, node: Node, sent: Sent, now: int) -> None:
-        fed = self._tuples
-        super()._send(node, sent, now)
-        self._fed[self._parts[node.rank].sends] += self._tuples - fed
-
     def _post(self, letter: Letter, now: int) -> None:
         letter.epoch = self._parts[letter.sender.rank].sends
         super()._post(letter, now)
@@ -305,7 +300,9 @@ class RecoveringKernel(Kernel):
         self._gathering = letter.epoch, now
         if letter.sender is not node:
             letter.channel.served += 1
+        fed = self._tuples
         super()._complete(letter, now)
+        self._fed[letter.epoch] += self._tuples - fed
         if letter.port == _STORED:
             self._send_markers(node, now)
         else:
@@ -374,7 +371,8 @@ class RecoveringKernel(Kernel):
         letter.epoch = self._parts[node.rank].epoch
         letter.reply = _Pause(pause_ns=nbytes * BYTE_NS // self._storage_bps)
         node.inbox.append(letter)
-        self._go_on(node, now)
+        if not node.busy and not node.unsent:
+            self._start(node, now)
 
     def _send_markers(self, node: Node, now: int) -> None:
         """Send a marker down each channel, behind all messages of the epoch before."""
