@@ -41,31 +41,21 @@ RIGHTWARD, LEFTWARD = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Flow(Payload):
-    """Tuples of one flow on their way to the next core; there may be none.
-
-    Attributes
-    ----------
-    direction
-        `RIGHTWARD` or `LEFTWARD`.
-    part
-        The tuples, each with the window it sees in the other flow.
-    passed
-        How far the other flow had come when these tuples left: rightward, positions below it have
-        reached the core that sends; leftward, they had reached the last core when this entered.
-    horizon
-        The least position of the other flow that any tuple behind these can see.
-    last
-        Whether nothing enters behind these.
-    span
-        First and last arrival number of the batch that set them in motion.
-    """
+    """Tuples of one flow on their way to the next core; there may be none."""
 
     direction: int
+    """`RIGHTWARD` or `LEFTWARD`."""
     part: Probes
+    """The tuples, each with the window it sees in the other flow."""
     passed: int
+    """How far the other flow had come when these tuples left: rightward, positions below it have
+    reached the core that sends; leftward, they had reached the last core when this entered."""
     horizon: int
+    """The least position of the other flow that any tuple behind these can see."""
     last: bool
+    """Whether nothing enters behind these."""
     span: tuple[int, int]
+    """First and last arrival number of the batch that set them in motion."""
 
     bytes_of = ("direction", "part", "passed", "horizon")
     rows_of = ("part",)

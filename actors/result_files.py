@@ -345,23 +345,16 @@ _PIECE_BYTES = 2**22
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where the results of a run go.
-
-    Attributes
-    ----------
-    folder
-        The run's, on the machine that started it.
-    mark
-        Name of a file in it that no other folder has: a process that sees it can write there.
-    streams, actors, pairs
-        As for `actors.result_files.ResultWriter`.
-    """
+    """Where the results of a run go."""
 
     folder: str
+    """The run's, on the machine that started it."""
     mark: str
+    """Name of a file in it that no other folder has: a process that sees it can write there."""
     streams: tuple[str, ...]
     actors: tuple[str, ...]
     pairs: bool
+    """As for `actors.result_files.ResultWriter`."""
 
     @classmethod
     def make(
@@ -379,19 +372,13 @@ class Destination:
 @storable
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a file that was written on another machine, in order.
-
-    Attributes
-    ----------
-    process, name
-        Whose file it is.
-    data
-        Bytes, as uint8.
-    """
+    """A piece of a file that was written on another machine, in order."""
 
     process: int
     name: str
+    """Whose file it is."""
     data: np.ndarray
+    """Bytes, as uint8."""
 
 
 class Part:

@@ -49,31 +49,22 @@ class Feeding:
     its receiver has no room, all that has come into being when one leaves goes into the next.
     Without a rate every tuple is there at once, and the receiver is always behind: each message has
     twice as many tuples as the one before, until they are full.
-
-    Attributes
-    ----------
-    batch_rows
-        Tuples per message, at least 1; None: as they gather.
-    linger_ns
-        For how long, virtual nanoseconds, a tuple may wait for others, 0 or more.
-    rate_tps
-        Tuples per virtual second over all streams; None feeds as fast as back-pressure allows.
-    disorder
-        How far tuples arrive out of the order of their event times, or that their own order is
-        taken; None: they do not.
-    watermark_lag_ns
-        How far watermarks stay behind the latest event time that has arrived; None takes the
-        disorder's delay. With less than the longest delay some tuples are late.
-    watermarks
-        Whether there are any before the end; without them no stored tuple ever expires.
     """
 
     batch_rows: int | None = None
+    """Tuples per message, at least 1; None: as they gather."""
     linger_ns: int = LINGER_NS
+    """For how long, virtual nanoseconds, a tuple may wait for others, 0 or more."""
     rate_tps: int | None = None
+    """Tuples per virtual second over all streams; None feeds as fast as back-pressure allows."""
     disorder: Disorder | Recorded | None = None
+    """How far tuples arrive out of the order of their event times, or that their own order is
+    taken; None: they do not."""
     watermark_lag_ns: int | None = None
+    """How far watermarks stay behind the latest event time that has arrived; None takes the
+    disorder's delay. With less than the longest delay some tuples are late."""
     watermarks: bool = True
+    """Whether there are any before the end; without them no stored tuple ever expires."""
 
     def __post_init__(self) -> None:
         if self.batch_rows is not None and self.batch_rows < 1:
@@ -103,37 +94,24 @@ class Feeding:
 @storable
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """Arrivals that an engine feeds in, which reads the streams itself.
-
-    Attributes
-    ----------
-    arrivals
-        At least one; they follow on those fed in before.
-    last
-        Whether nothing comes after them.
-    """
+    """Arrivals that an engine feeds in, which reads the streams itself."""
 
     arrivals: Arrivals
+    """At least one; they follow on those fed in before."""
     last: bool
+    """Whether nothing comes after them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fed(Payload):
-    """Arrivals on their way, with the virtual time at which each tuple came into being.
-
-    Attributes
-    ----------
-    arrivals
-        The tuples.
-    born_ns
-        Per stream an int64 array beside its tuples, virtual nanoseconds.
-    last
-        Whether nothing comes after them.
-    """
+    """Arrivals on their way, with the virtual time at which each tuple came into being."""
 
     arrivals: Arrivals
+    """The tuples."""
     born_ns: tuple[np.ndarray, ...]
+    """Per stream an int64 array beside its tuples, virtual nanoseconds."""
     last: bool = False
+    """Whether nothing comes after them."""
 
     bytes_of = ("arrivals",)
     rows_of = ("arrivals",)
@@ -238,23 +216,16 @@ class Source(TakesArrivals):
 @storable
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """Tuples of one stream, each with the window it sees in the stream it probes.
-
-    Attributes
-    ----------
-    batch
-        The tuples; they are stored too.
-    start, stop
-        int64, positions in the probed stream that each tuple sees, *stop* exclusive; out of order
-        the first and the last event time that it pairs with.
-    born_ns
-        int64, when each tuple came into being, virtual nanoseconds.
-    """
+    """Tuples of one stream, each with the window it sees in the stream it probes."""
 
     batch: Batch
+    """The tuples; they are stored too."""
     start: np.ndarray
     stop: np.ndarray
+    """int64, positions in the probed stream that each tuple sees, *stop* exclusive; out of order
+    the first and the last event time that it pairs with."""
     born_ns: np.ndarray
+    """int64, when each tuple came into being, virtual nanoseconds."""
 
     def __len__(self) -> int:
         return len(self.start)

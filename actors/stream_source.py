@@ -30,21 +30,14 @@ END = GREATEST
 @storable
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Tuples of one stream, with the birth and the arrival number of each.
-
-    Attributes
-    ----------
-    batch
-        The tuples.
-    born_ns
-        int64, when each was created, in virtual nanoseconds.
-    seq
-        int64, its arrival number.
-    """
+    """Tuples of one stream, with the birth and the arrival number of each."""
 
     batch: Batch
+    """The tuples."""
     born_ns: np.ndarray
+    """int64, when each was created, in virtual nanoseconds."""
     seq: np.ndarray
+    """int64, its arrival number."""
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -114,21 +107,14 @@ class RowsPayload(Payload):
 
 @dataclass(frozen=True, slots=True)
 class SourceShare(RowsPayload):
-    """One source's share of a run of arrivals (source to emitter); it may be empty.
-
-    Attributes
-    ----------
-    data
-        The tuples.
-    watermark
-        No tuple of any source that comes after these arrivals is older, unless it is late.
-    last
-        Whether nothing comes after them.
-    """
+    """One source's share of a run of arrivals (source to emitter); it may be empty."""
 
     data: Rows
+    """The tuples."""
     watermark: int
+    """No tuple of any source that comes after these arrivals is older, unless it is late."""
     last: bool
+    """Whether nothing comes after them."""
 
 
 class StreamSource(Source):

@@ -32,18 +32,12 @@ from joins.work import NO_WORK, Step, structure_name
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The PEs that each tuple of a batch goes to: those of its group.
-
-    Attributes
-    ----------
-    group
-        int64, a row per tuple.
-    group_of
-        int64, a row per PE: its group, -1 for one that is in none.
-    """
+    """The PEs that each tuple of a batch goes to: those of its group."""
 
     group: np.ndarray
+    """int64, a row per tuple."""
     group_of: np.ndarray
+    """int64, a row per PE: its group, -1 for one that is in none."""
 
     def at(self, pe: int) -> np.ndarray:
         """Return which of the tuples go to *pe*, as a mask."""
@@ -77,15 +71,10 @@ class Routing(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRobinRouting:
-    """Stored once, in turns; probes wherever the stream it is joined with is stored.
-
-    Attributes
-    ----------
-    sides
-        Per stream the PEs that store it.
-    """
+    """Stored once, in turns; probes wherever the stream it is joined with is stored."""
 
     sides: tuple[range, ...]
+    """Per stream the PEs that store it."""
 
     def stored_at(self, stream: int, batch: Batch) -> Places:
         """Return one PE of the stream's own side, in the order of positions."""
@@ -170,17 +159,12 @@ class HashRouting:
     """Stored once and probes once, where the hash of the value compared for equality says.
 
     In a self join the two may differ: ``T.a1 = T.b2`` stores by b and probes by a.
-
-    Attributes
-    ----------
-    pes
-        Number of PEs.
-    equalities
-        Per probing stream the condition with operator ``=``.
     """
 
     pes: int
+    """Number of PEs."""
     equalities: tuple[Condition, ...]
+    """Per probing stream the condition with operator ``=``."""
 
     def stored_at(self, stream: int, batch: Batch) -> Places:
         """Return one PE by hash of the value that others compare themselves with."""
@@ -205,21 +189,14 @@ class HashRouting:
 
 @dataclass(frozen=True, slots=True)
 class Share(Payload):
-    """The arrivals that concern a PE: to be stored there, to probe there, or both.
-
-    Attributes
-    ----------
-    parts
-        One per stream of the query.
-    horizon
-        Per stream the least position that any later probe can see.
-    span
-        First and last arrival number of the batch they were part of.
-    """
+    """The arrivals that concern a PE: to be stored there, to probe there, or both."""
 
     parts: tuple[Probes, ...]
+    """One per stream of the query."""
     horizon: tuple[int, ...]
+    """Per stream the least position that any later probe can see."""
     span: tuple[int, int]
+    """First and last arrival number of the batch they were part of."""
 
     bytes_of = ("parts", "horizon")
     rows_of = ("parts",)

@@ -57,26 +57,18 @@ _MUST_END = ("partition", "pause", "stall", "crash")
 
 @dataclass(frozen=True, kw_only=True)
 class _Timed:
-    """When a fault is active.
-
-    Attributes
-    ----------
-    kind
-        What goes wrong, see the table above.
-    from_ns, to_ns
-        Virtual nanoseconds, the end excluded; None: to the end of the run.
-    every_ns
-        From the start of one span to the start of the next; None: it does not come back.
-    random
-        In each period of *every_ns* the span begins at a moment drawn from the run's seed, not at
-        the period's start.
-    """
+    """When a fault is active."""
 
     kind: str
+    """What goes wrong, see the table above."""
     from_ns: int = 0
     to_ns: int | None = None
+    """Virtual nanoseconds, the end excluded; None: to the end of the run."""
     every_ns: int | None = None
+    """From the start of one span to the start of the next; None: it does not come back."""
     random: bool = False
+    """In each period of *every_ns* the span begins at a moment drawn from the run's seed, not at
+    the period's start."""
 
     def __post_init__(self) -> None:
         if self.to_ns is None:
@@ -199,29 +191,20 @@ class FaultSpans:
 
 
 class LinkState(NamedTuple):
-    """What is wrong with a link, in one direction, at a time.
-
-    Attributes
-    ----------
-    loss, duplicate, reorder
-        Shares of the frames, 0 to less than 1.
-    reorder_ns
-        How much later a frame that is reordered comes, at most.
-    delay_ns
-        How much longer every frame takes.
-    cut
-        Whether no frame gets through.
-    bandwidth
-        What the bandwidth is multiplied by.
-    """
+    """What is wrong with a link, in one direction, at a time."""
 
     loss: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0
+    """Shares of the frames, 0 to less than 1."""
     reorder_ns: int = 0
+    """How much later a frame that is reordered comes, at most."""
     delay_ns: int = 0
+    """How much longer every frame takes."""
     cut: bool = False
+    """Whether no frame gets through."""
     bandwidth: float = 1.0
+    """What the bandwidth is multiplied by."""
 
 
 SOUND = LinkState()

@@ -82,61 +82,40 @@ class Results(Protocol):
 
 @dataclass(slots=True)
 class _Snapshot:
-    """A snapshot, while it is taken and afterwards; without states it is the beginning.
-
-    Attributes
-    ----------
-    epoch
-        Its number: of messages that are sent after it.
-    missing
-        Actors and channels whose part is not there yet.
-    marked
-        Channels, by the ranks of sender and receiver, whose marker has come.
-    states
-        Actor name to its state.
-    letters
-        Sender, receiver and content of each message that was under way, in the order of arrival.
-    timers
-        Whose, port, and when it fires.
-    """
+    """A snapshot, while it is taken and afterwards; without states it is the beginning."""
 
     epoch: int
+    """Its number: of messages that are sent after it."""
     missing: int = 0
+    """Actors and channels whose part is not there yet."""
     marked: set[tuple[int, int]] = field(default_factory=set)
+    """Channels, by the ranks of sender and receiver, whose marker has come."""
     states: dict[str, Sized] = field(default_factory=dict)
+    """Actor name to its state."""
     letters: list[tuple[Node, Node, Sent]] = field(default_factory=list)
+    """Sender, receiver and content of each message that was under way, in the order of arrival."""
     timers: list[tuple[Node, str, int]] = field(default_factory=list)
+    """Whose, port, and when it fires."""
 
 
 @dataclass(slots=True)
 class _Part:
-    """An actor's part in snapshots and crashes.
-
-    Attributes
-    ----------
-    epoch
-        Number of the latest snapshot that has its state.
-    sends
-        Epoch of what it sends: of the state that the served message changed.
-    marked
-        Whether its markers for the latest snapshot have left.
-    timers
-        Those that have not fired, and when they do.
-    down_until_ns
-        When it receives again after a crash; with snapshots, not before all actors go back.
-    starts_ns
-        When it can start again after a crash.
-    started_ns
-        When it did: services that began earlier were interrupted.
-    """
+    """An actor's part in snapshots and crashes."""
 
     epoch: int = 0
+    """Number of the latest snapshot that has its state."""
     sends: int = 0
+    """Epoch of what it sends: of the state that the served message changed."""
     marked: bool = True
+    """Whether its markers for the latest snapshot have left."""
     timers: dict[Letter, int] = field(default_factory=dict)
+    """Those that have not fired, and when they do."""
     down_until_ns: int = 0
+    """When it receives again after a crash; with snapshots, not before all actors go back."""
     starts_ns: int = 0
+    """When it can start again after a crash."""
     started_ns: int = 0
+    """When it did: services that began earlier were interrupted."""
 
 
 @dataclass(slots=True)

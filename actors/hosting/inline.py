@@ -137,14 +137,7 @@ class MeasuredMessages:
 
 
 class Cell(RecordingContext):
-    """An actor, and the context that records for it.
-
-    Attributes
-    ----------
-    seconds
-        Time that the actor has spent receiving, by the clock that the cell was given: of the
-        `MeasuredMessages` where some arrivals are *measured*, by default of all messages.
-    """
+    """An actor, and the context that records for it."""
 
     __slots__ = ("_clock", "_is_ours", "_measured", "_seed", "_spec", "actor", "seconds")
 
@@ -161,6 +154,8 @@ class Cell(RecordingContext):
         self._spec, self._seed, self._is_ours = spec, seed, spec.is_ours
         self.actor = self._build()
         self.seconds = 0.0
+        """Time that the actor has spent receiving, by the clock that the cell was given: of the
+        `MeasuredMessages` where some arrivals are *measured*, by default of all messages."""
         self._clock = clock
         self._measured = MeasuredMessages(*measured) if measured else None
 

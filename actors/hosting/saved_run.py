@@ -75,21 +75,14 @@ _Answer = tuple[int, int, Reply]
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """Everything that a host needs to go on.
-
-    Attributes
-    ----------
-    states
-        Actor name to its state; empty: all are in their first state.
-    payloads
-        Name of each payload under way to its bytes.
-    earlier
-        Number of each state that an actor may go back to, to its bytes.
-    """
+    """Everything that a host needs to go on."""
 
     states: dict[str, np.ndarray] = field(default_factory=dict)
+    """Actor name to its state; empty: all are in their first state."""
     payloads: dict[int, np.ndarray] = field(default_factory=dict)
+    """Name of each payload under way to its bytes."""
     earlier: dict[int, np.ndarray] = field(default_factory=dict)
+    """Number of each state that an actor may go back to, to its bytes."""
 
 
 class SavedRun:

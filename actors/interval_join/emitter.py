@@ -32,37 +32,26 @@ class Tuples(RowsPayload):
     """A batch of tuples, or a punctuation: a batch of none (emitter to replica).
 
     An emitter takes a turn for each message of its source, and sends to every replica in each.
-
-    Attributes
-    ----------
-    channel
-        The emitter's number.
-    stream
-        Position in the query of the stream the tuples are of.
-    data
-        The tuples.
-    targets
-        The replicas that they are sent to; the first is the home of their keys.
-    storing
-        How many of these, from the first on, may store them; the others only probe.
-    ends
-        The replicas for which this is the emitter's last message of its turn.
-    watermark
-        No tuple in a later turn of this emitter is older, unless it is late; those in its partial
-        batches included.
-    key_watermark
-        The same of tuples of this batch's only key, where each batch has one; it is valid from this
-        batch on, within the turn too.
     """
 
     channel: int
+    """The emitter's number."""
     stream: int
+    """Position in the query of the stream the tuples are of."""
     data: Rows
+    """The tuples."""
     targets: tuple[int, ...]
+    """The replicas that they are sent to; the first is the home of their keys."""
     storing: int
+    """How many of these, from the first on, may store them; the others only probe."""
     ends: tuple[int, ...]
+    """The replicas for which this is the emitter's last message of its turn."""
     watermark: int
+    """No tuple in a later turn of this emitter is older, unless it is late; those in its partial
+    batches included."""
     key_watermark: int | None = None
+    """The same of tuples of this batch's only key, where each batch has one; it is valid from this
+    batch on, within the turn too."""
 
     @property
     def nbytes(self) -> int:

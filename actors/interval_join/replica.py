@@ -33,12 +33,6 @@ class Watermarks(Stateful):
     replica's outgoing watermark is the least over the keys it has seen; a key that it has not seen
     yet may be behind those, so here it is the least over the channels, which is valid for every
     key.
-
-    Attributes
-    ----------
-    backward
-        Watermarks of channels that were behind an earlier one. (An emitter in whose partial batches
-        a tuple waits that is late already promises less than before.)
     """
 
     state = ("_channels", "_keys", "_forget_at", "backward")
@@ -48,6 +42,8 @@ class Watermarks(Stateful):
         self._keys: dict[int, list[int]] = {}
         self._forget_at = _FORGET_FROM
         self.backward = 0
+        """Watermarks of channels that were behind an earlier one. (An emitter in whose partial
+        batches a tuple waits that is late already promises less than before.)"""
 
     @property
     def low(self) -> int:

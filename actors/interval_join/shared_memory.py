@@ -36,27 +36,18 @@ class SharedMemoryEmitter(Emitter):
 
 @dataclass(frozen=True, slots=True)
 class ThreadShare(Payload):
-    """What a thread does for a message of tuples (shared memory to thread).
-
-    Attributes
-    ----------
-    found
-        The pairs of its tuples.
-    tuples
-        How many it takes from its queue.
-    stored
-        How many tuples all threads store.
-    work
-        Probing and storing them, and looking into the parts of other threads.
-    span
-        First and last arrival number.
-    """
+    """What a thread does for a message of tuples (shared memory to thread)."""
 
     found: Found
+    """The pairs of its tuples."""
     tuples: int
+    """How many it takes from its queue."""
     stored: int
+    """How many tuples all threads store."""
     work: Work
+    """Probing and storing them, and looking into the parts of other threads."""
     span: tuple[int, int]
+    """First and last arrival number."""
 
     @property
     def rows(self) -> int:

@@ -30,27 +30,18 @@ this much: a RaP-Table would put a quarter of the tuples into a sixteenth of its
 
 @dataclass(frozen=True, kw_only=True)
 class ChainRule:
-    """How a stream is cut into subwindows, and where they go.
-
-    Attributes
-    ----------
-    capacity
-        Most tuples of a subwindow.
-    stretch_ns
-        Most event time of a subwindow, in nanoseconds; None sets no bound.
-    structure
-        Of every subwindow; None chooses for each by what was measured.
-    workers
-        They get subwindows in turns.
-    first_worker
-        The one to begin with.
-    """
+    """How a stream is cut into subwindows, and where they go."""
 
     capacity: int
+    """Most tuples of a subwindow."""
     stretch_ns: int | None
+    """Most event time of a subwindow, in nanoseconds; None sets no bound."""
     structure: StructureName | None
+    """Of every subwindow; None chooses for each by what was measured."""
     workers: int
+    """They get subwindows in turns."""
     first_worker: int
+    """The one to begin with."""
 
 
 @storable

@@ -75,21 +75,14 @@ class Prefilter(Actor):
 @storable
 @dataclass(frozen=True, slots=True)
 class CollectedBatch:
-    """A batch: per stream its tuples with their windows, and where those of later ones begin.
-
-    Attributes
-    ----------
-    parts
-        One per stream, in order of arrival.
-    horizon
-        Per stream the horizon of the bounds after these tuples.
-    span
-        First and last arrival number.
-    """
+    """A batch: per stream its tuples with their windows, and where those of later ones begin."""
 
     parts: tuple[Probes, ...]
+    """One per stream, in order of arrival."""
     horizon: tuple[int, ...]
+    """Per stream the horizon of the bounds after these tuples."""
     span: tuple[int, int]
+    """First and last arrival number."""
 
 
 class Assembler(Stateful):

@@ -33,25 +33,17 @@ _FIELD_BYTES, _TIMES_BYTES = 8, 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed(Payload):
-    """What a site saw of its stream in an epoch.
-
-    Attributes
-    ----------
-    epoch, stream
-        Number of the epoch, and position of the stream.
-    tuples
-        Tuples that came in it.
-    span_ns
-        Virtual time that it took.
-    sample
-        Join fields of the latest tuples in the window, at most `SAMPLE_ROWS`.
-    """
+    """What a site saw of its stream in an epoch."""
 
     epoch: int
     stream: int
+    """Number of the epoch, and position of the stream."""
     tuples: int
+    """Tuples that came in it."""
     span_ns: int
+    """Virtual time that it took."""
     sample: Batch
+    """Join fields of the latest tuples in the window, at most `SAMPLE_ROWS`."""
 
     rows_of = ("sample",)
 
@@ -94,21 +86,14 @@ class PlanBook(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Replanning:
-    """How plans change.
-
-    Attributes
-    ----------
-    book
-        The plans.
-    plan
-        The first one.
-    intervals
-        Execution intervals in an epoch.
-    """
+    """How plans change."""
 
     book: PlanBook
+    """The plans."""
     plan: str
+    """The first one."""
     intervals: int
+    """Execution intervals in an epoch."""
 
 
 class Coordinator(Actor):

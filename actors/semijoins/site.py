@@ -35,24 +35,17 @@ from joins.work import Work
 
 
 class Inflow(Stateful):
-    """A stream that enters a site, interval by interval.
-
-    Attributes
-    ----------
-    stream
-        Its number: of a stream of the query its position.
-    horizon
-        Which of its tuples may still be seen.
-    tick
-        End of the latest execution interval that it brought.
-    """
+    """A stream that enters a site, interval by interval."""
 
     state: ClassVar[tuple[str, ...]] = ("horizon", "tick")
 
     def __init__(self, stream: int, horizon: Horizon) -> None:
         self.stream = stream
+        """Its number: of a stream of the query its position."""
         self.horizon = horizon
+        """Which of its tuples may still be seen."""
         self.tick = -1
+        """End of the latest execution interval that it brought."""
 
     def has_all(self, tick: int, execution: Execution, now: int) -> bool:
         """Return whether the windows over it have all of an interval."""
@@ -61,27 +54,18 @@ class Inflow(Stateful):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputSpec:
-    """What a site needs to make an output stream.
-
-    Attributes
-    ----------
-    operand
-        What it is in the join above.
-    window
-        Over it, as the other operand of that join sees it.
-    steps
-        Numbers of the two one-way joins whose results it is of.
-    site
-        Where it is made, as the position of the stream that arrives there.
-    late_ns
-        How long after an interval's end it has all of it, in the paper's model.
-    """
+    """What a site needs to make an output stream."""
 
     operand: Operand
+    """What it is in the join above."""
     window: OperandWindow
+    """Over it, as the other operand of that join sees it."""
     steps: tuple[int, int]
+    """Numbers of the two one-way joins whose results it is of."""
     site: int
+    """Where it is made, as the position of the stream that arrives there."""
     late_ns: int
+    """How long after an interval's end it has all of it, in the paper's model."""
 
 
 class OutputStream(Inflow):
@@ -144,24 +128,20 @@ class PlanHalves(Stateful):
         Position of the stream that arrives at the site.
     steps
         All of the plan.
-
-    Attributes
-    ----------
-    halves
-        By the numbers of their steps.
-    first
-        Of the sequence that the stream heads, the number of the first step; in a tree also of the
-        one-way join that each output stream at the site goes through. By the stream's number.
-    last
-        The last execution interval whose tuples go by this plan; None while that is not known.
     """
 
     state = ("halves", "last")
 
     def __init__(self, stream: int, steps: Iterable[OneWayStep]) -> None:
         self.halves: dict[int, Half] = {}
+        """By the numbers of their steps."""
         self.first: dict[int, int] = {}
+        """Of the sequence that the stream heads, the number of the first step; in a tree also of
+        the one-way join that each output stream at the site goes through. By the stream's
+        number."""
         self.last: int | None = None
+        """The last execution interval whose tuples go by this plan; None while that is not
+        known."""
         for step in steps:
             at_source, at_destination = HALVES[step.algorithm]
             if step.source == stream:

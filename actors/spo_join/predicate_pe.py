@@ -86,27 +86,18 @@ PARTITIONINGS: dict[str, type[Partitioning]] = {"hash": ByHash, "round_robin": I
 
 @dataclass(frozen=True, slots=True)
 class Partial(Payload):
-    """One predicate's results for the tuples that one logical PE is responsible for.
-
-    Attributes
-    ----------
-    number
-        The `Routed` message they come from.
-    share
-        Which share of that message: the shares of one number are alike in every predicate.
-    predicate
-        Position of the predicate in the query.
-    parts
-        One per probing stream.
-    span
-        Of the `Routed` message.
-    """
+    """One predicate's results for the tuples that one logical PE is responsible for."""
 
     number: int
+    """The `Routed` message they come from."""
     share: int
+    """Which share of that message: the shares of one number are alike in every predicate."""
     predicate: int
+    """Position of the predicate in the query."""
     parts: tuple[PredicateRows, ...]
+    """One per probing stream."""
     span: tuple[int, int]
+    """Of the `Routed` message."""
 
     bytes_of = ("parts",)
     rows_of = ("parts",)
@@ -133,23 +124,16 @@ class SortedField(Payload):
 
 @dataclass(frozen=True, slots=True)
 class Offsets(Payload):
-    """One predicate's sorted keys of an epoch, and where one stream's fall among the other's.
-
-    Attributes
-    ----------
-    epoch, predicate
-        What they belong to.
-    keys
-        Per stored stream its sorted keys.
-    offsets
-        Algorithm 3's array: for every key of stream 0 its place among the keys of stream 1; None in
-        a self join.
-    """
+    """One predicate's sorted keys of an epoch, and where one stream's fall among the other's."""
 
     epoch: int
     predicate: int
+    """What they belong to."""
     keys: tuple[np.ndarray, ...]
+    """Per stored stream its sorted keys."""
     offsets: np.ndarray | None
+    """Algorithm 3's array: for every key of stream 0 its place among the keys of stream 1; None in
+    a self join."""
 
     bytes_of = ("keys", "offsets")
     rows_of = ("keys",)

@@ -30,40 +30,29 @@ from joins.state import storable
 
 @dataclass(slots=True)
 class Seat:
-    """One actor that lives here.
-
-    Attributes
-    ----------
-    inbox
-        Messages and timers to be served, in the order they arrived.
-    waits
-        Messages it has sent that have no room at their receiver yet; until all have, it starts
-        nothing.
-    timers
-        Timers set that have not fired; *delayed_timers*, of them, are set when it no longer waits.
-    open_inputs
-        Channels from outside its component on which more may come.
-    received
-        Messages so far by channel.
-    is_source
-        Whether no channel leads to it.
-    in_turn
-        Whether it waits in the queue of those to serve.
-    served
-        What serving it has come to so far.
-    """
+    """One actor that lives here."""
 
     name: str
     cell: Cell
     inbox: deque[Parcel] = field(default_factory=deque)
+    """Messages and timers to be served, in the order they arrived."""
     waits: int = 0
+    """Messages it has sent that have no room at their receiver yet; until all have, it starts
+    nothing."""
     timers: int = 0
+    """Timers set that have not fired; *delayed_timers*, of them, are set when it no longer
+    waits."""
     delayed_timers: list[tuple[int, str]] = field(default_factory=list)
     open_inputs: int = 0
+    """Channels from outside its component on which more may come."""
     received: dict[Channel, int] = field(default_factory=dict)
+    """Messages so far by channel."""
     is_source: bool = True
+    """Whether no channel leads to it."""
     in_turn: bool = False
+    """Whether it waits in the queue of those to serve."""
     served: Served = field(default_factory=Served)
+    """What serving it has come to so far."""
     _seq: int = 0
 
     def next_seq(self) -> int:
@@ -94,51 +83,34 @@ class Seat:
 @storable
 @dataclass(slots=True)
 class Outlet:
-    """The end of a channel at its sender: how much room the receiver has left for it.
-
-    Attributes
-    ----------
-    home
-        The receiver's process.
-    room
-        Messages that may leave before the receiver has begun with one of those that left.
-    waiting
-        Those that have no room yet.
-    sent
-        Messages so far, waiting ones included.
-    """
+    """The end of a channel at its sender: how much room the receiver has left for it."""
 
     home: int
+    """The receiver's process."""
     room: int
+    """Messages that may leave before the receiver has begun with one of those that left."""
     waiting: deque[Parcel] = field(default_factory=deque)
+    """Those that have no room yet."""
     sent: int = 0
+    """Messages so far, waiting ones included."""
 
 
 class Component:
-    """Actors that end together; most often one actor alone.
-
-    Attributes
-    ----------
-    number
-        Components are numbered by the rank of their first actor.
-    members
-        The actors, in the order of rank.
-    homes
-        The processes they live in, ascending; the first of them gathers the reports.
-    inside
-        Channels between members.
-    reports
-        The latest of each process, where they are gathered.
-    """
+    """Actors that end together; most often one actor alone."""
 
     def __init__(
         self, number: int, members: list[str], inside: list[Channel], homes: Mapping[str, int]
     ) -> None:
         self.number = number
+        """Components are numbered by the rank of their first actor."""
         self.members = members
+        """The actors, in the order of rank."""
         self.inside = inside
+        """Channels between members."""
         self.homes = sorted({homes[member] for member in members})
+        """The processes they live in, ascending; the first of them gathers the reports."""
         self.reports: dict[int, ComponentReport] = {}
+        """The latest of each process, where they are gathered."""
 
     def at_rest(self, process: int, report: ComponentReport) -> bool:
         """Add a process's report; return whether nothing can happen in the component any more."""

@@ -54,26 +54,18 @@ _REPORT_NS = NS_PER_S // 2
 
 @dataclass(frozen=True, kw_only=True)
 class LiveSystem:
-    """What the processes of a live run need to know of the whole system.
-
-    Attributes
-    ----------
-    specs, wiring, seed
-        As for every host.
-    homes
-        Actor name to process.
-    room
-        Messages under way at most on a channel, at least 1.
-    codes
-        Name of a port to its number in the trace.
-    """
+    """What the processes of a live run need to know of the whole system."""
 
     specs: Mapping[str, ActorSpec]
     wiring: Wiring
     seed: int
+    """As for every host."""
     homes: Mapping[str, int]
+    """Actor name to process."""
     room: int
+    """Messages under way at most on a channel, at least 1."""
     codes: Mapping[str, int]
+    """Name of a port to its number in the trace."""
 
     def seats(self, process: int) -> dict[str, Seat]:
         """Return the seats of a *process*, by actor name, with actors in their first state."""
@@ -402,18 +394,13 @@ class Tally:
         How many they are.
     on_progress
         Called with how far all of them are, at each report.
-
-    Attributes
-    ----------
-    running
-        The processes that have not ended.
-    measured
-        Of those that have.
     """
 
     def __init__(self, processes: int, on_progress: Callable[[Progress], None]) -> None:
         self.running = set(range(processes))
+        """The processes that have not ended."""
         self.measured = Measured()
+        """Of those that have."""
         self._reports: dict[int, Progress] = {}
         self._on_progress = on_progress
 
