@@ -21,12 +21,13 @@ may last as long as it likes.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache, partial, reduce
 from itertools import compress
-from math import ceil
+from math import ceil, prod
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -233,25 +234,23 @@ class LinkFaults:
 
 def _together(faults: Iterable[LinkFault]) -> LinkState:
     """Return what is wrong where all of *faults* are there."""
-    state = SOUND
+    of_kind: defaultdict[str, list[LinkFault]] = defaultdict(list)
     for fault in faults:
-        match fault.kind:
-            case "loss":
-                state = state._replace(loss=_either(state.loss, fault.rate))
-            case "duplicate":
-                state = state._replace(duplicate=_either(state.duplicate, fault.rate))
-            case "reorder":
-                state = state._replace(
-                    reorder=_either(state.reorder, fault.rate),
-                    reorder_ns=max(state.reorder_ns, fault.delay_ns),
-                )
-            case "delay":
-                state = state._replace(delay_ns=state.delay_ns + fault.delay_ns)
-            case "partition":
-                state = state._replace(cut=True)
-            case "bandwidth":
-                state = state._replace(bandwidth=state.bandwidth * fault.factor)
-    return state
+        of_kind[fault.kind].append(fault)
+
+    def rate(kind: LinkKind) -> float:
+        """Return the chance that at least one fault of a kind happens."""
+        return reduce(lambda one, fault: 1 - (1 - one) * (1 - fault.rate), of_kind[kind], 0.0)
+
+    return LinkState(
+        loss=rate("loss"),
+        duplicate=rate("duplicate"),
+        reorder=rate("reorder"),
+        reorder_ns=max((fault.delay_ns for fault in of_kind["reorder"]), default=0),
+        delay_ns=sum(fault.delay_ns for fault in of_kind["delay"]),
+        cut="partition" in of_kind,
+        bandwidth=prod(fault.factor for fault in of_kind["bandwidth"]),
+    )
 
 
 class ActorFaults:
@@ -449,8 +448,3 @@ class Faults:
             and (fault.kind != "stall" or name in self._sources)
         ]
         return ActorFaults(rows) if rows else None
-
-
-def _either(one: float, other: float) -> float:
-    """Return the chance that at least one of two things happens."""
-    return 1 - (1 - one) * (1 - other)

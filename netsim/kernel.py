@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, cast
 from zlib import crc32
 
 import networkx as nx
@@ -173,18 +173,8 @@ def _profiles_at_sites(
     return profiles
 
 
-class _Event(Protocol):
-    """The subject of a scheduled action; without faults, a message."""
-
-    @property
-    def priority(self) -> int:
-        """At equal times the least priority is first."""
-
-
-_AnyEvent = TypeVar("_AnyEvent", bound=_Event)
-
-_Action = Callable[[_AnyEvent, int], None]
-"""Called with the event and the time."""
+_Action = Callable[[Any, int], None]
+"""Called with the event, which has a priority (without faults, a message), and the time."""
 
 
 class _Clock(simpy.Environment):
@@ -196,9 +186,9 @@ class _Clock(simpy.Environment):
 
     def __init__(self) -> None:
         super().__init__(initial_time=0)
-        self._events = cast(list[tuple[int, int, int, _Action[Any], Any]], self._queue)
+        self._events = cast(list[tuple[int, int, int, _Action, Any]], self._queue)
 
-    def at(self, at_ns: int, action: _Action[_AnyEvent], event: _AnyEvent) -> None:
+    def at(self, at_ns: int, action: _Action, event: Any) -> None:
         """Schedule *action* on *event* at *at_ns*; at equal times the least priority is first.
 
         Raise :exc:`NetworkError` where that is after the end of virtual time.
