@@ -52,13 +52,7 @@ class _Unacknowledged(Generic[Item]):
 
 
 class Sending(Generic[Item]):
-    """The end that sends.
-
-    Parameters
-    ----------
-    rtt_ns
-        The round trip as the handshake has measured it.
-    """
+    """The end that sends, with a first round trip of *rtt_ns*, as the handshake measured it."""
 
     def __init__(self, rtt_ns: int) -> None:
         self.deadline_ns: int | None = None

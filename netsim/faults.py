@@ -90,47 +90,32 @@ class _Timed:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkFault(_Timed):
-    """A fault of the links from sites to sites, in one direction.
-
-    Attributes
-    ----------
-    sender, receiver
-        Patterns of the sites' names, as of a shell: ``*`` is any part of a name.
-    rate
-        Share of the frames, 0 to less than 1.
-    delay_ns
-        What a frame takes longer; with ``reorder``, at most.
-    factor
-        What the bandwidth is multiplied by, more than 0.
-    """
+    """A fault of the links from sites to sites, in one direction."""
 
     kind: LinkKind
     sender: str = "*"
     receiver: str = "*"
+    """Patterns of the sites' names, as of a shell: ``*`` is any part of a name."""
     rate: float = 0.0
+    """Share of the frames, 0 to less than 1."""
     delay_ns: int = 0
+    """What a frame takes longer; with ``reorder``, at most."""
     factor: float = 1.0
+    """What the bandwidth is multiplied by, more than 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActorFault(_Timed):
-    """A fault of actors, or of all that live at a site.
-
-    Attributes
-    ----------
-    actor, site
-        Patterns of names, as of a shell; an actor is meant where both match.
-    factor
-        How many times as long service takes, 1 or more.
-    offset_ns
-        How far the clock is ahead; behind where it is negative.
-    """
+    """A fault of actors, or of all that live at a site."""
 
     kind: ActorKind
     actor: str = "*"
     site: str = "*"
+    """Patterns of names, as of a shell; an actor is meant where both match."""
     factor: float = 1.0
+    """How many times as long service takes, 1 or more."""
     offset_ns: int = 0
+    """How far the clock is ahead; behind where it is negative."""
 
 
 Fault = LinkFault | ActorFault

@@ -102,16 +102,9 @@ class _WrongClock:
 
 
 class FaultyKernel(Kernel):
-    """Runs one wired system over a network with faults.
+    """Runs one wired system over a network with *faults*; other parameters as for `Kernel`.
 
-    Parameters
-    ----------
-    faults
-        What goes wrong.
-    transport
-        What carries messages over links that have faults.
-    kernel
-        As for `netsim.kernel.Kernel`.
+    The *transport* carries messages over links that have faults.
     """
 
     def __init__(self, *, faults: Faults, transport: Transport = "reliable", **kernel: Any) -> None:

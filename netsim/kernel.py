@@ -72,26 +72,22 @@ _NOTHING = Sent("", (), None, 0, 0, NO_SPAN)
 """What a timer carries."""
 
 
+@dataclass(slots=True, eq=False)
 class SiteState:
     """The kernel's record of one site: cores that actors compete for, and one port each way."""
 
-    __slots__ = (
-        "coming", "cores", "egress_free_ns", "foresees", "free_cores", "ingress_free_ns", "ready",
-        "received_ns",
-    )  # fmt: skip
-
-    def __init__(self, cores: int) -> None:
-        self.cores = self.free_cores = cores
-        self.ready: list[tuple[int, int, Node]] = []
-        """Actors that wait for a core, by how long they have waited and rank: a heap."""
-        self.egress_free_ns = 0
-        self.ingress_free_ns = 0
-        self.foresees = True
-        """Whether every message takes some time to reach it, so that `coming` is their order."""
-        self.coming: deque[Letter] = deque()
-        """Messages on their way to its port, in the order in which they will reach it."""
-        self.received_ns = 0
-        """When the port has received all that were on their way before those."""
+    cores: int
+    free_cores: int
+    ready: list[tuple[int, int, Node]] = field(default_factory=list)
+    """Actors that wait for a core, by how long they have waited and rank: a heap."""
+    egress_free_ns: int = 0
+    ingress_free_ns: int = 0
+    foresees: bool = True
+    """Whether every message takes some time to reach it, so that `coming` is their order."""
+    coming: deque[Letter] = field(default_factory=deque)
+    """Messages on their way to its port, in the order in which they will reach it."""
+    received_ns: int = 0
+    """When the port has received all that were on their way before those."""
 
 
 @dataclass(slots=True)
@@ -213,25 +209,18 @@ class _Clock(simpy.Environment):
         return bool(queue)
 
 
+@dataclass(slots=True, eq=False)
 class ChannelState:
     """The kernel's record of a channel, which never reorders; within one site it takes no time."""
 
-    __slots__ = ("bandwidth_bps", "draw_ns", "due", "last_first_bit_ns", "receiver", "served")
-
-    def __init__(
-        self,
-        receiver: Node,
-        bandwidth_bps: int = 0,
-        draw_ns: Callable[[], int] | None = None,
-    ) -> None:
-        self.receiver = receiver
-        self.bandwidth_bps = bandwidth_bps
-        self.draw_ns = draw_ns
-        self.last_first_bit_ns = 0
-        self.due = 0
-        """Messages that were to be received so far, see `Outcome.due`."""
-        self.served = 0
-        """Those that were served; of a run with snapshots alone."""
+    receiver: Node
+    bandwidth_bps: int = 0
+    draw_ns: Callable[[], int] | None = None
+    last_first_bit_ns: int = 0
+    due: int = 0
+    """Messages that were to be received so far, see `Outcome.due`."""
+    served: int = 0
+    """Those that were served; of a run with snapshots alone."""
 
 
 class Kernel:
@@ -294,7 +283,8 @@ class Kernel:
         self._served = self._end_ns = 0
         self._unpriced: dict[str, None] = {}
 
-        self._sites = {name: SiteState(data["cores"]) for name, data in network.nodes(data=True)}
+        cores = network.nodes(data="cores")
+        self._sites = {name: SiteState(cores=n, free_cores=n) for name, n in cores}
         profiles = _profiles_at_sites(placement, network, profile, operators)
         wired = channels(wiring)
         fed = {receiver for _, receiver in wired}

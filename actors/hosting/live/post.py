@@ -43,13 +43,7 @@ def moment_ns() -> int:
 
 
 class Clock:
-    """Nanoseconds since the run began, never going back.
-
-    Parameters
-    ----------
-    began_ns
-        When that was, from `moment_ns`.
-    """
+    """Nanoseconds since the run began, by `moment_ns` at *began_ns*; they never go back."""
 
     def __init__(self, began_ns: int) -> None:
         # A thread may be set aside between reading one clock and the other: of several pairs of

@@ -96,7 +96,7 @@ class _DriverRecorder(Recorder):
 class RecoveringShard(LiveShard):
     """A live shard that takes part in snapshots, and can begin from one; parameters as for that."""
 
-    _recorder: _DriverRecorder
+    recorder: _DriverRecorder
 
     def __init__(
         self,
@@ -118,8 +118,8 @@ class RecoveringShard(LiveShard):
         seats, outlets, endings, self._timers, self._timers_set, self._measured = from_bytes(
             state.data
         )
-        self._recorder.epoch = part.snapshot
-        for name, seat in self._seats.items():
+        self.recorder.epoch = part.snapshot
+        for name, seat in self.seats.items():
             seat.restore(seats[name])
             self._queue_turn(seat)
         self._outlets.update(outlets)
@@ -130,7 +130,7 @@ class RecoveringShard(LiveShard):
     def run(self) -> Measured:
         """As `LiveShard.run`; afterwards the driver has all results and trace rows."""
         measured = super().run()
-        self._recorder.flush()
+        self.recorder.flush()
         return measured
 
     def open_bundle(self, process: int, bundle: Bundle | int) -> None:
@@ -143,25 +143,25 @@ class RecoveringShard(LiveShard):
         super().open_bundle(process, bundle)
 
     def _receive_marker(self, process: int, snapshot: int) -> None:
-        if snapshot > self._recorder.epoch:
+        if snapshot > self.recorder.epoch:
             self._cut(snapshot)
         self._unmarked.discard(process)
         if self._state is not None and not self._unmarked:
             part = SnapshotPart(snapshot, to_array([self._state, self._under_way]))
-            self._mesh.send(self._mesh.driver, part)
+            self.mesh.send(self.mesh.driver, part)
             self._state, self._under_way = None, []
 
     def _cut(self, snapshot: int) -> None:
         """Keep the present state, and begin a new epoch: what was sent so far belongs before it."""
         self._post.send_all()
-        self._recorder.flush()
-        self._recorder.epoch = snapshot
-        seats = {name: seat.snapshot() for name, seat in self._seats.items()}
+        self.recorder.flush()
+        self.recorder.epoch = snapshot
+        seats = {name: seat.snapshot() for name, seat in self.seats.items()}
         endings, timers = self._endings.snapshot(), (self._timers, self._timers_set)
         self._state = to_array([seats, self._outlets, endings, *timers, self._measured])
         self._unmarked = set(self._others)
         for process in sorted(self._others):
-            self._mesh.send(process, snapshot)
+            self.mesh.send(process, snapshot)
 
 
 def serve(mesh: Mesh, system: LiveSystem) -> None:
