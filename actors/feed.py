@@ -219,13 +219,7 @@ def only_times_of_others(
 
 
 class Feed(Stateful):
-    """Merges prepared streams into their order of arrival.
-
-    Parameters
-    ----------
-    files
-        One per stream, in the order of the query's streams.
-    """
+    """Merges prepared streams, one for each stream of the query, into their order of arrival."""
 
     state = ("_taken",)
 

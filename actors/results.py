@@ -156,12 +156,7 @@ class Sink(Actor):
 class ResultEpochs:
     """Results by epoch, in virtual order, that are not committed.
 
-    Parameters
-    ----------
-    collect
-        Takes results that are committed.
-    at_once
-        Hand all results on as they come; nothing is ever taken back.
+    Those that are go to *collect*; with *at_once* all do as they come, and none is taken back.
     """
 
     def __init__(self, collect: Callable[[list[Any]], None], *, at_once: bool) -> None:

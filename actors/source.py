@@ -147,6 +147,7 @@ class TakesArrivals(Actor, ABC):
     """An actor that reads streams, or takes them from an engine: `Arriving` on port `ARRIVALS`."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Source(TakesArrivals):
     """Sends its streams' tuples in arrival order on port ``out``, a batch at a time.
 
@@ -154,17 +155,19 @@ class Source(TakesArrivals):
     falls behind, which its tuples' latency shows. Fed by an engine, it reads nothing itself.
     """
 
+    files: tuple[StreamData, ...]
+    feeding: Feeding
+
     state: ClassVar[tuple[str, ...]] = ("_feed", "_next", "_messages", "_taken")
 
     catches_up: ClassVar[bool] = True
     """Whether all that has come into being goes into the next message, as `Feeding` says."""
 
-    def __init__(self, *, files: tuple[StreamData, ...], feeding: Feeding) -> None:
-        self._feed = open_feed(files, feeding.disorder)
-        self._feeding = feeding
+    def __post_init__(self) -> None:
+        self._feed = open_feed(self.files, self.feeding.disorder)
         self._next: Arrivals | None = None
         self._messages = self._taken = 0
-        self._most = feeding.batch_rows or full_rows(files)
+        self._most = self.feeding.batch_rows or full_rows(self.files)
 
     def receive(self, message: Message, context: Context) -> None:
         """Send what is due and set the timer for the next batch."""
@@ -174,7 +177,7 @@ class Source(TakesArrivals):
         if message.port == START:
             self._next = self._take(context.now)
         else:
-            for _ in range(_AHEAD if self._feeding.rate_tps is None else 1):
+            for _ in range(_AHEAD if self.feeding.rate_tps is None else 1):
                 if (arrivals := self._next) is not None:
                     self._next = self._take(context.now)
                     last = self._next is None
@@ -184,7 +187,7 @@ class Source(TakesArrivals):
 
     def _take(self, now: int) -> Arrivals | None:
         """Return the tuples of the next message; None when all have been taken."""
-        feeding = self._feeding
+        feeding = self.feeding
         rows = feeding.rows_of(self._messages, self._most)
         if self.catches_up and feeding.batch_rows is None and feeding.rate_tps is not None:
             born = now * feeding.rate_tps // NS_PER_S + 1 - self._taken
@@ -197,7 +200,7 @@ class Source(TakesArrivals):
     def _pass_on(self, arriving: Arriving, context: Context) -> None:
         """Send what an engine has fed in, in messages of the configured size if there is one."""
         begin, stop = arriving.arrivals.span[0], arriving.arrivals.span[1] + 1
-        rows = self._feeding.batch_rows or stop - begin
+        rows = self.feeding.batch_rows or stop - begin
         for first in range(begin, stop, rows):
             end = min(first + rows, stop)
             last = arriving.last and end == stop
@@ -205,11 +208,11 @@ class Source(TakesArrivals):
             context.send("out", self._payload(arrivals, context.now, last=last))
 
     def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> Payload:
-        rate = self._feeding.rate_tps
+        rate = self.feeding.rate_tps
         return Fed(arrivals, tuple([birth_ns(seq, rate, now) for seq in arrivals.seq]), last=last)
 
     def _due_ns(self, arrivals: Arrivals, now: int) -> int:
-        rate = self._feeding.rate_tps
+        rate = self.feeding.rate_tps
         return now if rate is None else arrivals.span[1] * NS_PER_S // rate
 
 

@@ -254,6 +254,7 @@ class Relay(Actor):
         context.send("out", message.payload)
 
 
+@dataclass(kw_only=True, eq=False)
 class Joiner(Actor):
     """Stores the tuples that are to be stored at it, and probes with those that probe here.
 
@@ -261,35 +262,26 @@ class Joiner(Actor):
     see, so it finds its predecessors and nothing else. What no later probe can see, expires.
 
     Port: ``sink``.
-
-    Parameters
-    ----------
-    routing, pe
-        Where tuples are stored and probe, and which of the PEs this is.
-    index, options
-        Structure of the local windows (`make_window_index`), and what is set of it.
     """
+
+    query: JoinQuery
+    schemas: tuple[Schema, ...]
+    routing: Routing
+    pe: int
+    """Where tuples are stored and probe, and which of the PEs this is."""
+    index: str | type[Index]
+    options: Mapping[str, Any]
+    """Structure of the local windows (`make_window_index`), and what is set of it."""
+    pairs: bool
 
     state = ("_indexes",)
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        routing: Routing,
-        pe: int,
-        index: str | type[Index],
-        options: Mapping[str, Any],
-        pairs: bool,
-    ) -> None:
-        self._routing = routing
-        self._pe = pe
-        self._pairs = pairs
-        self._sides = JoinSides(query, schemas)
-        self._index = structure_name(index)
+    def __post_init__(self) -> None:
+        self._sides = JoinSides(self.query, self.schemas)
+        self._index = structure_name(self.index)
         self._indexes: list[Index] = [
-            make_window_index(index, conditions, **options) for conditions in self._sides.storing
+            make_window_index(self.index, conditions, **self.options)
+            for conditions in self._sides.storing
         ]
 
     def receive(self, message: Message, context: Context) -> None:
@@ -297,18 +289,18 @@ class Joiner(Actor):
         share: Share = message.payload
         for stream, part in enumerate(share.parts):
             batch, index = part.batch, self._indexes[stream]
-            stored = self._routing.stored_at(stream, batch).at(self._pe)
+            stored = self.routing.stored_at(stream, batch).at(self.pe)
             ids = batch.id[stored]
             work = index.insert(codes_of(self._sides.storing[stream], batch, stored), ids)
             context.charge(work, Step(f"{self._index}.insert", len(ids), len(index)))
         matches, born_ns = [], []
         for stream, part in enumerate(share.parts):
-            rows = self._routing.probes_at(stream, part.batch).at(self._pe)
+            rows = self.routing.probes_at(stream, part.batch).at(self.pe)
             if rows.any():
                 batch, conditions = part.batch, self._sides.probing[stream]
                 ranges = ranges_of(conditions, batch, part.start[rows], part.stop[rows], rows)
                 index = self._indexes[self._sides.stored_stream[stream]]
-                found = index.probe(ranges, enumerate=self._pairs)
+                found = index.probe(ranges, enumerate=self.pairs)
                 step = Step(f"{self._index}.probe", len(found.count), len(index))
                 context.charge(found.work, step)
                 matches.append(found.of(stream, batch.id[rows]))

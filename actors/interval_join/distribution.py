@@ -107,19 +107,9 @@ class ToAll:
 class BySplitKey:
     """Partial multicast: a key goes to the replicas it is split over (HP-OIJ, section 4.3).
 
-    While the assignment changes, tuples are stored as one of them has it and reach the replicas of
-    both.
-
-    Parameters
-    ----------
-    homes
-        Where each key is at home.
-    splitting
-        Replicas of a key that an assignment does not name: its home and those after it.
-    stored
-        Key to its replicas.
-    probed
-        The other assignment, during a change.
+    A key that an assignment does not name is split over *splitting* replicas: its home and those
+    after it. While the assignment changes, tuples are stored as *stored* has it and reach the
+    replicas of both, *probed* too.
     """
 
     one_key = True

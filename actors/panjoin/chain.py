@@ -90,23 +90,14 @@ class Chain(Stateful):
         self._splitters = splitters
 
     def store(self, batch: Batch, codes: np.ndarray) -> list[tuple[int, Insert]]:
-        """Cut a batch at the ends of subwindows.
+        """Cut a batch at the ends of subwindows; return per subwindow its worker and an insertion.
+
+        The *batch* has the next tuples of the stream, in ascending order of the indexed field, and
+        *codes* are that field's.
 
         A tuple that is older than the newest of a closed subwindow is for that one's buffer. In
         streams that arrive in order there are none. An insertion of no tuples closes a subwindow
         whose time ended between two batches.
-
-        Parameters
-        ----------
-        batch
-            The next tuples of the stream, in ascending order of the indexed field.
-        codes
-            That field's codes.
-
-        Returns
-        -------
-        list
-            Per subwindow: its worker, and what is inserted.
         """
         if self._rule.structure is None:
             self.choice.measure_batch(codes)

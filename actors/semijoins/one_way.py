@@ -231,15 +231,7 @@ class SiteContext:
 
 
 class Half(Stateful, ABC):
-    """Either half of a one-way join.
-
-    Parameters
-    ----------
-    step
-        The join.
-    other_site
-        Where the other half is.
-    """
+    """Either half of the one-way join *step*; the other one is at *other_site*."""
 
     state: ClassVar[tuple[str, ...]] = ("complete",)
 
