@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache, partial, reduce
 from itertools import compress
@@ -382,33 +382,25 @@ class _Periods:
         return now + number * self._every_ns, left_ns - number * work_ns
 
 
+@dataclass(eq=False)
 class Faults:
-    """All faults of a run.
+    """All faults of a run."""
 
-    Parameters
-    ----------
-    rows
-        What goes wrong.
-    placement
-        Actor name to the site it lives on.
-    sources
-        Actors that feed the others; they alone can stall.
-    seed
-        The run's: random moments are drawn from it, and the row's place.
-    """
+    faults: Sequence[Fault]
+    """What goes wrong."""
+    _: KW_ONLY
+    placement: Mapping[str, str]
+    """Actor name to the site it lives on."""
+    sources: Collection[str]
+    """Actors that feed the others; they alone can stall."""
+    seed: int
+    """The run's: random moments are drawn from it, and the row's place."""
 
-    def __init__(
-        self,
-        rows: Sequence[Fault],
-        *,
-        placement: Mapping[str, str],
-        sources: Collection[str],
-        seed: int,
-    ) -> None:
-        self.rows = [(fault, FaultSpans(fault, [seed, at])) for at, fault in enumerate(rows)]
-        """The rows in their order, each with when it is active."""
-        self._placement = placement
-        self._sources = sources
+    def __post_init__(self) -> None:
+        self.rows = [
+            (fault, FaultSpans(fault, [self.seed, at])) for at, fault in enumerate(self.faults)
+        ]
+        """The faults in their order, each with when it is active."""
 
     def on_link(self, sender: str, receiver: str) -> LinkFaults | None:
         """Return the faults of the way from one site to another; None where there never are any."""
@@ -423,13 +415,13 @@ class Faults:
 
     def on_actor(self, name: str) -> ActorFaults | None:
         """Return the faults of an actor; None where there never are any."""
-        site = self._placement[name]
+        site = self.placement[name]
         rows = [
             (fault, spans)
             for fault, spans in self.rows
             if isinstance(fault, ActorFault)
             and fnmatchcase(name, fault.actor)
             and fnmatchcase(site, fault.site)
-            and (fault.kind != "stall" or name in self._sources)
+            and (fault.kind != "stall" or name in self.sources)
         ]
         return ActorFaults(rows) if rows else None

@@ -10,7 +10,7 @@ actor's state, so the kernel gets the same answers, and virtual time notices not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -66,19 +66,9 @@ class _Saved:
     payloads: dict[int, tuple[np.ndarray, list[str]]] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class JournalHost:
     """Runs actors in a host that can be replaced.
-
-    Parameters
-    ----------
-    start
-        Returns a host with all actors in their first state.
-    actors
-        Their names.
-    lost
-        The error that a host raises when a process of it is lost.
-    every
-        Messages from one saving to the next, at the least: many more where states are large.
 
     Attributes
     ----------
@@ -88,16 +78,19 @@ class JournalHost:
         Hosts that have taken the place of another.
     """
 
-    def __init__(
-        self,
-        start: Callable[[], RestartingHost],
-        actors: Iterable[str],
-        *,
-        lost: type[Exception],
-        every: int = _EVERY_MESSAGES,
-    ) -> None:
-        self._start, self._actors, self._lost = start, list(actors), lost
-        self._every = self._room = every
+    start: Callable[[], RestartingHost]
+    """Returns a host with all actors in their first state."""
+    actors: Iterable[str]
+    """Their names."""
+    _: KW_ONLY
+    lost: type[Exception]
+    """The error that a host raises when a process of it is lost."""
+    every: int = _EVERY_MESSAGES
+    """Messages from one saving to the next, at the least: many more where states are large."""
+
+    def __post_init__(self) -> None:
+        self._actors = list(self.actors)
+        self._room = self.every
         self.restarts = 0
         self._fetched = 0
         self._saved = _Saved()
@@ -106,7 +99,7 @@ class JournalHost:
         self._payloads: dict[int, _Payload] = {}
         self._open: dict[int, Reply | None] = {}
         """Tickets whose reply was not fetched, with the reply where it is here already."""
-        self._replay(start())
+        self._replay(self.start())
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
@@ -119,7 +112,7 @@ class JournalHost:
         self._open[ticket] = None
         try:
             reply = self._pass_on(message)
-        except self._lost:
+        except self.lost:
             self._recover()
             return None
         if reply:
@@ -158,7 +151,7 @@ class JournalHost:
         self._log.append((method, arguments))
         try:
             getattr(self.host, method)(*arguments)
-        except self._lost:
+        except self.lost:
             self._recover()
 
     def _keep(self, payload: _Payload) -> Any:
@@ -169,7 +162,7 @@ class JournalHost:
         for _ in range(_ATTEMPTS - 1):
             try:
                 return call()
-            except self._lost:
+            except self.lost:
                 self._recover()
         return call()
 
@@ -212,7 +205,7 @@ class JournalHost:
         self._saved = _Saved(states=states, payloads=payloads)
         self._log.clear()
         nbytes = sum(map(len, states.values()))
-        self._room = max(self._every, nbytes // _BYTES_A_MESSAGE)
+        self._room = max(self.every, nbytes // _BYTES_A_MESSAGE)
 
     def _recover(self) -> None:
         """Replace the host; raise its error when the next ones are lost too, with no progress."""
@@ -221,9 +214,9 @@ class JournalHost:
             self.restarts += 1
             self._fetched = 0
             try:
-                self._replay(self._start())
+                self._replay(self.start())
                 return
-            except self._lost:
+            except self.lost:
                 lost = 1 if self._fetched > furthest else lost + 1
                 if lost == _ATTEMPTS:
                     raise
