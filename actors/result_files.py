@@ -285,8 +285,7 @@ class ResultWriter:
                 kind = type(output).__name__
                 raise ActorError(f"an actor emitted a {kind}: results are Output, Late, Collected")
             matches = output.matches
-            self._check(output)
-            self.produced += matches.total
+            self.produced += self._check(output)
             sender = np.full_like(matches.count, self._rank[output.sender], np.int32)
             self._summaries[matches.stream].add(
                 matches.probe_id, matches.count, matches.fingerprint, output.latency_ns, sender
@@ -299,8 +298,8 @@ class ResultWriter:
                     ids.insert(matches.stream, ids.pop(0))
                 self._pairs.add(stream, *ids)
 
-    def _check(self, output: Output) -> None:
-        """Refuse matches that an actor of one's own has put together wrongly.
+    def _check(self, output: Output) -> int:
+        """Return how many pairs there are; refuse what an actor of one's own put together wrongly.
 
         It looks at every message: lists take less time here than generators.
         """
@@ -331,10 +330,10 @@ class ResultWriter:
             wrong = f"ids and birth times are integers; their columns are of {kinds}"
         elif matches.count.min(initial=0) < 0:
             wrong = f"a count is {matches.count.min()}"
-        elif self._pairs and listed != matches.total:
-            wrong = f"the counts add up to {matches.total}, and match_id has {listed or 'none'}"
+        elif listed != (total := matches.total) and self._pairs:
+            wrong = f"the counts add up to {total}, and match_id has {listed or 'none'}"
         else:
-            return
+            return total
         raise ActorError(f"{output.sender} reported matches that cannot be: {wrong}")
 
 
