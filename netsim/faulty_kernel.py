@@ -15,7 +15,7 @@ acknowledged, as by an operating system. Other links and actors are as in the pl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from heapq import heappop
@@ -101,25 +101,28 @@ class _WrongClock:
         return self.latest_ns
 
 
+@dataclass(kw_only=True, eq=False)
 class FaultyKernel(Kernel):
-    """Runs one wired system over a network with *faults*; other parameters as for `Kernel`.
+    """Runs one wired system over a network with faults."""
 
-    The *transport* carries messages over links that have faults.
-    """
+    faults: Faults
+    """What goes wrong."""
+    transport: Transport = "reliable"
+    """What carries messages over links that have faults."""
 
-    def __init__(self, *, faults: Faults, transport: Transport = "reliable", **kernel: Any) -> None:
-        self._reliable = transport == "reliable"
+    def __post_init__(self) -> None:
+        self._reliable = self.transport == "reliable"
         if not self._reliable:
             # What fails goes on as failed from that moment; a later fetch would be too late.
-            kernel["only_emit"] = ()
-        super().__init__(**kernel)
+            self.only_emit = ()
+        super().__post_init__()
         self._injected = Injected()
         self._counts: Counter[str] = self._injected.counts
         self._lost = self._doubled = 0
         self._connections: dict[ChannelState, _Connection] = {}
-        for sender, receiver in channels(kernel["wiring"]):
-            self._connect(sender, receiver, faults, kernel)
-        of_actors = {name: faults.on_actor(name) for name in kernel["wiring"]}
+        for sender, receiver in channels(self.wiring):
+            self._connect(sender, receiver)
+        of_actors = {name: self.faults.on_actor(name) for name in self.wiring}
         self._of_actor = {name: found for name, found in of_actors.items() if found}
         self._clocks = {
             name: _WrongClock(found) for name, found in self._of_actor.items() if found.skews
@@ -129,17 +132,11 @@ class FaultyKernel(Kernel):
         if self._clocks or not self._reliable:
             self._submit = self._submit_to_faulty
 
-    def _connect(
-        self, sender: str, receiver: str, faults: Faults, kernel: Mapping[str, Any]
-    ) -> None:
+    def _connect(self, sender: str, receiver: str) -> None:
         """Prepare the connection between two actors, if their link has faults."""
-        here, there, seed = (
-            kernel["placement"][sender],
-            kernel["placement"][receiver],
-            kernel["seed"],
-        )
-        link = link_between(kernel["network"], here, there)
-        onward, backward = faults.on_link(here, there), faults.on_link(there, here)
+        here, there, seed = self.placement[sender], self.placement[receiver], self.seed
+        link = link_between(self.network, here, there)
+        onward, backward = self.faults.on_link(here, there), self.faults.on_link(there, here)
         if link is None or not (onward or backward):
             return
         ends = self._nodes[sender], self._nodes[receiver]

@@ -23,7 +23,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, cast
 from zlib import crc32
 
@@ -223,96 +222,79 @@ class ChannelState:
     """Those that were served; of a run with snapshots alone."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Kernel:
-    """Runs one wired system over one network in virtual time.
+    """Runs one wired system over one network in virtual time."""
 
-    Parameters
-    ----------
-    wiring
-        Actor name to port to receivers; every actor is a key, in the order of rank.
-    placement
-        Actor name to the site it lives on.
-    network
-        Sites (``cores``) and edges (``link``), see `netsim.network`.
-    profile
-        What work costs.
-    operators
-        Actor name to what it costs there, where that is another profile.
-    host
-        Runs the actors.
-    seed
-        Of the latencies drawn.
-    trace
-        Takes every message.
-    collect
-        Called with the results an actor emitted, in virtual order.
-    inbox_messages
-        Room of each inbox, at least 1.
-    only_emit
-        Actors that emit what they receive and ask for nothing else: a message costs them the floor,
-        so nothing in virtual time waits for their replies, and they are fetched later.
-    """
+    wiring: Wiring
+    """Actor name to port to receivers; every actor is a key, in the order of rank."""
+    placement: Mapping[str, str]
+    """Actor name to the site it lives on."""
+    network: nx.Graph
+    """Sites (``cores``) and edges (``link``), see `netsim.network`."""
+    profile: CostProfile
+    """What work costs."""
+    host: Host
+    """Runs the actors."""
+    seed: int
+    """Of the latencies drawn."""
+    trace: Trace
+    """Takes every message."""
+    collect: Callable[[list[Any]], None]
+    """Called with the results an actor emitted, in virtual order."""
+    inbox_messages: int = INBOX_MESSAGES
+    """Room of each inbox, at least 1."""
+    only_emit: Collection[str] = ()
+    """Actors that emit what they receive and ask for nothing else: a message costs them the floor,
+    so nothing in virtual time waits for their replies, and they are fetched later."""
+    operators: Mapping[str, CostProfile] = field(default_factory=dict)
+    """Actor name to what it costs there, where that is another profile."""
 
-    def __init__(
-        self,
-        *,
-        wiring: Wiring,
-        placement: Mapping[str, str],
-        network: nx.Graph,
-        profile: CostProfile,
-        host: Host,
-        seed: int,
-        trace: Trace,
-        collect: Callable[[list[Any]], None],
-        inbox_messages: int = INBOX_MESSAGES,
-        only_emit: Collection[str] = (),
-        operators: Mapping[str, CostProfile] = MappingProxyType({}),
-    ) -> None:
-        if inbox_messages < 1:
-            raise NetworkError(f"inboxes of {inbox_messages} messages: must be at least 1")
+    def __post_init__(self) -> None:
+        if self.inbox_messages < 1:
+            raise NetworkError(f"inboxes of {self.inbox_messages} messages: must be at least 1")
         self._clock = _Clock()
         self._at = self._clock.at
-        self._submit, self._reply = host.submit, host.reply
-        self._trace = trace
-        self._record = trace.record
-        self._collect = collect
+        self._submit, self._reply = self.host.submit, self.host.reply
+        self._record = self.trace.record
         self._unfetched: deque[Letter] = deque()
         self._unfetched_bytes = 0
         self._tickets = 0
         self._tuples = self._messages = self._nbytes = 0
         self._served = self._end_ns = 0
         self._unpriced: dict[str, None] = {}
-
-        cores = network.nodes(data="cores")
+        cores = self.network.nodes(data="cores")
         self._sites = {name: SiteState(cores=n, free_cores=n) for name, n in cores}
-        profiles = _profiles_at_sites(placement, network, profile, operators)
-        wired = channels(wiring)
+        profiles = _profiles_at_sites(self.placement, self.network, self.profile, self.operators)
+        wired = channels(self.wiring)
         fed = {receiver for _, receiver in wired}
         self._nodes = {
             name: Node(
                 name=name,
                 rank=rank,
-                site=self._sites[placement[name]],
-                credits=inbox_messages,
+                site=self._sites[self.placement[name]],
+                credits=self.inbox_messages,
                 profiles=profiles[name],
                 is_source=name not in fed,
-                only_emits=name in only_emit,
+                only_emits=name in self.only_emit,
             )
-            for rank, name in enumerate(wiring)
+            for rank, name in enumerate(self.wiring)
         }
         for sender, receiver in wired:
             if sender == receiver:
                 raise NetworkError(f"{sender} is wired to itself: use a timer")
-            link = link_between(network, placement[sender], placement[receiver])
+            link = link_between(self.network, self.placement[sender], self.placement[receiver])
             node = self._nodes[receiver]
             channel = ChannelState(node)
             if link is not None:
-                draws = [seed, crc32(f"{sender}>{receiver}".encode())]
+                draws = [self.seed, crc32(f"{sender}>{receiver}".encode())]
                 channel = ChannelState(node, link.bandwidth_bps, link.latency.sampler(draws))
                 node.site.foresees &= link.latency.least_ns > 0
             self._nodes[sender].channels[receiver] = channel
         self._port_code = {
-            name: code for code, name in enumerate(trace_names(wiring)) if code >= len(wiring)
+            name: code
+            for code, name in enumerate(trace_names(self.wiring))
+            if code >= len(self.wiring)
         }
         self._timer_code = self._port_code[TIMER]
 
@@ -323,7 +305,7 @@ class Kernel:
         """
         self._begin()
         while self._clock.advance(_EVENTS_BETWEEN_REPORTS):
-            self._trace.flush_if_full()
+            self.trace.flush_if_full()
             if progress:
                 progress(self._progress())
         self._fetch()
@@ -345,7 +327,7 @@ class Kernel:
             in_flight=self._messages - self._served,
             standstill=self._standstill(),
             unserved=self._unserved_failures(),
-            digest=self._trace.close(),
+            digest=self.trace.close(),
             unpriced=tuple(self._unpriced),
         )
 
@@ -564,7 +546,7 @@ class Kernel:
                     f"{letter.receiver.name} only emits, as its topology says, but it sent, set a "
                     "timer or charged work"
                 )
-            self._collect(reply.emitted)
+            self.collect(reply.emitted)
         self._unfetched_bytes = 0
 
     def _extra_ns(self, letter: Letter, reply: Reply) -> int:
@@ -614,7 +596,7 @@ class Kernel:
         else:
             reply, letter.reply = letter.reply or _NO_REPLY, None
         if reply.emitted:
-            self._collect(reply.emitted)
+            self.collect(reply.emitted)
         for sent in reply.sends:
             for name in sent.receivers:
                 channel = node.channels[name]
