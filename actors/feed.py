@@ -34,21 +34,14 @@ _TYPES = {"int64": _WHOLE, "float64": (pa.types.is_floating, pa.types.is_decimal
 
 @dataclass(frozen=True, kw_only=True)
 class StreamFile:
-    """Where a prepared stream is and what to read of it.
-
-    Attributes
-    ----------
-    schema
-        The join fields to read, and the stream's name.
-    directory
-        Folder of Parquet segments, in stream order by file name, with ``ts`` and the join fields.
-    rows
-        Read at most so many tuples from the start; None reads all.
-    """
+    """Where a prepared stream is and what to read of it."""
 
     schema: Schema
+    """The join fields to read, and the stream's name."""
     directory: Path
+    """Folder of Parquet segments, in stream order by file name, with ``ts`` and the join fields."""
     rows: int | None = None
+    """Read at most so many tuples from the start; None reads all."""
 
     @property
     def tuples(self) -> int:
@@ -91,21 +84,14 @@ class StreamFile:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamTable:
-    """A prepared stream in memory.
-
-    Attributes
-    ----------
-    schema
-        The join fields, and the stream's name.
-    table
-        Columns ``ts`` (int64 ns, ascending) and the join fields; row i is tuple i.
-    rows
-        Read at most so many tuples from the start; None reads all.
-    """
+    """A prepared stream in memory."""
 
     schema: Schema
+    """The join fields, and the stream's name."""
     table: pa.Table = field(repr=False)
+    """Columns ``ts`` (int64 ns, ascending) and the join fields; row i is tuple i."""
     rows: int | None = None
+    """Read at most so many tuples from the start; None reads all."""
 
     @property
     def tuples(self) -> int:
@@ -123,18 +109,13 @@ class StreamTable:
 
 
 class _Checked:
-    """Turns blocks of a stream into batches, one after the other, and refuses what is no tuple.
-
-    Attributes
-    ----------
-    position
-        Of the tuple behind the last one seen.
-    """
+    """Turns blocks of a stream into batches, one after the other, and refuses what is no tuple."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._latest = LEAST
         self.position = 0
+        """Of the tuple behind the last one seen."""
 
     def skip(self, tuples: int) -> None:
         """Pass so many tuples without a look."""
@@ -238,13 +219,7 @@ def only_times_of_others(
 
 
 class Feed(Stateful):
-    """Merges prepared streams into their order of arrival.
-
-    Parameters
-    ----------
-    files
-        One per stream, in the order of the query's streams.
-    """
+    """Merges prepared streams, one for each stream of the query, into their order of arrival."""
 
     state = ("_taken",)
 
@@ -293,13 +268,11 @@ class _Reader:
         while missing > 0 and (block := next(self._blocks, None)) is not None:
             self._read.append(block)
             missing -= len(block)
-        begin, stop = self._taken, self._taken + rows
-        times = []  # a view where they are of one block; else no more are copied than are wanted
+        begin, stop, times = self._taken, self._taken + rows, []
         for block in self._read:
-            if begin < min(stop, len(block)):
-                times.append(block.ts[begin:stop])
-            begin, stop = 0, stop - len(block)
-        return times[0] if len(times) == 1 else np.concatenate([self._read[0].ts[:0], *times])
+            times.append(block.ts[begin:stop])
+            begin, stop = 0, max(0, stop - len(block.ts))
+        return times[0] if len(times) == 1 else np.concatenate(times)
 
     def take(self, rows: int) -> Batch:
         """Take the next *rows* tuples, of those whose times have been looked at.
@@ -309,12 +282,12 @@ class _Reader:
         parts = []
         while self._taken + rows > len(self._read[0]):
             block = self._read.pop(0)
-            parts.append(block.slice(self._taken, len(block)))
+            parts.append(block.take(slice(self._taken, None)))
             rows -= len(block) - self._taken
             self._taken = 0
-        parts.append(self._read[0].slice(self._taken, self._taken + rows))
+        parts.append(self._read[0].take(slice(self._taken, self._taken + rows)))
         self._taken += rows
-        return Batch.concat(parts)
+        return parts[0] if len(parts) == 1 else Batch.concat(parts)
 
 
 ARRIVAL, PLACE = "_arrival", "_place"
@@ -329,21 +302,15 @@ class Disorder:
     """How far tuples arrive out of order.
 
     Each tuple is delayed in event time, and tuples arrive by event time plus delay.
-
-    Attributes
-    ----------
-    delay_ns
-        The longest delay when *bounded*, their mean otherwise.
-    bounded
-        Whether delays are uniform from 0 to *delay_ns*; otherwise they are exponential, so that
-        there is no longest one.
-    seed
-        The delays are a function of it and of each tuple's stream and position.
     """
 
     delay_ns: int
+    """The longest delay when *bounded*, their mean otherwise."""
     bounded: bool = True
+    """Whether delays are uniform from 0 to *delay_ns*; otherwise they are exponential, so that
+    there is no longest one."""
     seed: int = 0
+    """The delays are a function of it and of each tuple's stream and position."""
 
     @property
     def least_ns(self) -> int:
@@ -375,20 +342,14 @@ class Disorder:
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """The order of arrival that prepared streams have in their columns `ARRIVAL` and `PLACE`.
-
-    Attributes
-    ----------
-    streams
-        Which streams have them; the tuples of any other arrive at their event times.
-    least_ns, most_ns
-        How much later than its event time a tuple arrives, at the least and at the most. The least
-        is negative where clocks differ, or where some arrive before they happen.
-    """
+    """The order of arrival that prepared streams have in their columns `ARRIVAL` and `PLACE`."""
 
     streams: tuple[bool, ...]
+    """Which streams have them; the tuples of any other arrive at their event times."""
     least_ns: int = 0
     most_ns: int = 0
+    """How much later than its event time a tuple arrives, at the least and at the most. The least
+    is negative where clocks differ, or where some arrive before they happen."""
 
     @property
     def delay_ns(self) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,31 +41,21 @@ RIGHTWARD, LEFTWARD = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Flow(Payload):
-    """Tuples of one flow on their way to the next core; there may be none.
-
-    Attributes
-    ----------
-    direction
-        `RIGHTWARD` or `LEFTWARD`.
-    part
-        The tuples, each with the window it sees in the other flow.
-    passed
-        How far the other flow had come when these tuples left: rightward, positions below it have
-        reached the core that sends; leftward, they had reached the last core when this entered.
-    horizon
-        The least position of the other flow that any tuple behind these can see.
-    last
-        Whether nothing enters behind these.
-    span
-        First and last arrival number of the batch that set them in motion.
-    """
+    """Tuples of one flow on their way to the next core; there may be none."""
 
     direction: int
+    """`RIGHTWARD` or `LEFTWARD`."""
     part: Probes
+    """The tuples, each with the window it sees in the other flow."""
     passed: int
+    """How far the other flow had come when these tuples left: rightward, positions below it have
+    reached the core that sends; leftward, they had reached the last core when this entered."""
     horizon: int
+    """The least position of the other flow that any tuple behind these can see."""
     last: bool
+    """Whether nothing enters behind these."""
     span: tuple[int, int]
+    """First and last arrival number of the batch that set them in motion."""
 
     bytes_of = ("direction", "part", "passed", "horizon")
     rows_of = ("part",)
@@ -110,29 +100,24 @@ class Driver(Actor):
             context.send(port, flow)
 
 
+@dataclass(eq=False)
 class Segment(Stateful):
-    """Tuples of one stream at a core, in the order of their positions, and an index over them.
+    """Tuples of one stream at a core, in the order of their positions, and an index over them."""
 
-    Parameters
-    ----------
-    schema
-        Of the stream.
-    conditions
-        The predicates as the other stream's tuples see them.
-    index
-        Structure of the index (`make_window_index`).
-    """
+    schema: Schema
+    """Of the stream."""
+    conditions: tuple[Condition, ...]
+    """The predicates as the other stream's tuples see them."""
+    index: str | type[Index]
+    """Structure of the index (`make_window_index`)."""
 
     state = ("_batch", "_windows", "_index")
 
-    def __init__(
-        self, schema: Schema, conditions: tuple[Condition, ...], index: str | type[Index]
-    ) -> None:
-        self._batch = SlidingBatch(schema)
+    def __post_init__(self) -> None:
+        self._batch = SlidingBatch(self.schema)
         self._windows = [SlidingColumn(np.int64) for _ in range(3)]  # start, stop, birth
-        self._conditions = conditions
-        self._name = structure_name(index)
-        self._index: Index = make_window_index(index, conditions)
+        self._name = structure_name(self.index)
+        self._index: Index = make_window_index(self.index, self.conditions)
 
     def __len__(self) -> int:
         return len(self._batch)
@@ -149,7 +134,7 @@ class Segment(Stateful):
             self._windows, (part.start, part.stop, part.born_ns), strict=True
         ):
             column.append(values)
-        work = self._index.insert(codes_of(self._conditions, part.batch), part.batch.id)
+        work = self._index.insert(codes_of(self.conditions, part.batch), part.batch.id)
         context.charge(work, Step(f"{self._name}.insert", len(part), len(self._index)))
         context.charge(Work(bytes_copied=part.nbytes))
 
@@ -226,7 +211,7 @@ class Segment(Stateful):
     ) -> tuple[np.ndarray, ProbeResult]:
         """Probe with those of *arriving* that see any tuples; return which, and the result."""
         rows = np.flatnonzero(start < stop)
-        ranges = ranges_of(self._conditions, arriving.batch, start[rows], stop[rows], rows)
+        ranges = ranges_of(self.conditions, arriving.batch, start[rows], stop[rows], rows)
         return rows, self._index.probe(ranges, enumerate=pairs)
 
 
@@ -243,6 +228,7 @@ def _found(tuples: Probes, matches: Matches, span: tuple[int, int]) -> Found:
     return Found(matches, probing.born_ns, span)
 
 
+@dataclass(kw_only=True, eq=False)
 class Core(Actor):
     """Lets arriving tuples meet those that are here, stores some, and sends the rest on.
 
@@ -252,36 +238,26 @@ class Core(Actor):
     right stops where a core is busy, and with it the driver, which feeds both.
 
     Ports: ``right``, ``feedback`` (the neighbour on the left), ``sink``.
-
-    Parameters
-    ----------
-    core, cores
-        Which of them this is, from the left, and how many there are.
-    index
-        Structure of the local windows (`make_window_index`).
     """
+
+    query: JoinQuery
+    schemas: tuple[Schema, ...]
+    core: int
+    cores: int
+    """Which of them this is, from the left, and how many there are."""
+    index: str | type[Index]
+    """Structure of the local windows (`make_window_index`)."""
+    pairs: bool
 
     state: ClassVar[tuple[str, ...]] = ("_segments", "_reached")
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        core: int,
-        cores: int,
-        index: str | type[Index],
-        pairs: bool,
-    ) -> None:
-        self._core = core
-        self._cores = cores
-        self._is_end = (core == cores - 1, core == 0)
-        self._streams = (0, query.stored_stream(0))
-        self._pairs = pairs
-        conditions = query.conditions(0, schemas)
+    def __post_init__(self) -> None:
+        self._is_end = (self.core == self.cores - 1, self.core == 0)
+        self._streams = (0, self.query.stored_stream(0))
+        conditions = self.query.conditions(0, self.schemas)
         self._seen_by = (tuple(condition.mirrored for condition in conditions), conditions)
-        self._schemas = tuple(schemas[stream] for stream in self._streams)
-        self._segments = [self._segment(way, index) for way in (RIGHTWARD, LEFTWARD)]
+        self._schemas = tuple(self.schemas[stream] for stream in self._streams)
+        self._segments = [self._segment(way, self.index) for way in (RIGHTWARD, LEFTWARD)]
         self._reached = [0, 0]
 
     def receive(self, message: Message, context: Context) -> None:
@@ -293,7 +269,7 @@ class Core(Actor):
         found = []
         for segment, before in self._met_by(flow, context):
             both = streams[way], streams[1 - way]
-            found += segment.meet(flow, context, streams=both, before=before, pairs=self._pairs)
+            found += segment.meet(flow, context, streams=both, before=before, pairs=self.pairs)
         send_answers(found, context)
         leaving = self._settle(flow, context)
         if not self._is_end[way]:
@@ -336,10 +312,10 @@ class RestingCore(Core):
 
     state = ("_sent",)
 
-    def __init__(self, *, query: JoinQuery, cores: int, **arguments: Any) -> None:
-        super().__init__(query=query, cores=cores, **arguments)
-        self._window = query.windows[0]  # the same over every stream
-        self._share = -(-self._window.length // cores)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._window = self.query.windows[0]  # the same over every stream
+        self._share = -(-self._window.length // self.cores)
         self._sent = [0, 0]
 
     def _met_by(self, flow: Flow, context: Context) -> list[tuple[Segment, int]]:
@@ -387,8 +363,8 @@ class LowLatencyCore(Core):
 
     state = ("_in_flight",)
 
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(**arguments)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._in_flight = self._segment(LEFTWARD, "nested_loop")
 
     def _met_by(self, flow: Flow, context: Context) -> list[tuple[Segment, int]]:
@@ -399,9 +375,9 @@ class LowLatencyCore(Core):
 
     def _settle(self, flow: Flow, context: Context) -> Probes:
         way, part = flow.direction, flow.part
-        home = part.batch.id % self._cores
-        self._segments[way].store(part.take(home == self._core), context)
+        home = part.batch.id % self.cores
+        self._segments[way].store(part.take(home == self.core), context)
         self._segments[1 - way].drop(flow.horizon, context)
         if way == LEFTWARD:
-            self._in_flight.store(part.take(home < self._core), context)
+            self._in_flight.store(part.take(home < self.core), context)
         return part

@@ -6,6 +6,8 @@ one predicate; what the index finds is checked against the others (`Residual`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from actors.protocol import Actor, Context, Message
@@ -28,12 +30,7 @@ _PAIR_BYTES = 16
 class Residual(Stateful):
     """Keeps the fields of the windows that the other predicates compare, and checks matches.
 
-    Parameters
-    ----------
-    query, schemas
-        The join.
-    indexed
-        The predicate that needs no check; None checks all.
+    The predicate *indexed* needs no check; with None all do.
     """
 
     state = ("_first", "_columns")
@@ -80,42 +77,35 @@ class Residual(Stateful):
                 column.drop(gone)
 
 
+@dataclass(kw_only=True, eq=False)
 class Machine(Actor):
     """Joins every batch as it comes; its results leave together, in arrival order.
 
     Port: ``sink``.
-
-    Parameters
-    ----------
-    spec
-        The window join.
-    unit_ps
-        What a unit of each counter of work takes: the join's simulated cores wait for each other
-        for as long as that. None has its threads be real.
     """
+
+    query: JoinQuery
+    schemas: tuple[Schema, ...]
+    spec: WindowJoinSpec
+    """The window join."""
+    unit_ps: tuple[int, ...] | None
+    """What a unit of each counter of work takes: the join's simulated cores wait for each other for
+    as long as that. None has its threads be real."""
+    pairs: bool
 
     state = ("_rows", "_residual", "_join")
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        spec: WindowJoinSpec,
-        unit_ps: tuple[int, ...] | None,
-        pairs: bool,
-    ) -> None:
-        self._rows = RowMaker(query, schemas)
-        self._residual = Residual(query, schemas, self._rows.indexed)
-        self._index = spec.index_name
-        self._join = spec.make(self_join=query.is_self_join, unit_ps=unit_ps)
-        self._pairs = pairs
+    def __post_init__(self) -> None:
+        self._rows = RowMaker(self.query, self.schemas)
+        self._residual = Residual(self.query, self.schemas, self._rows.indexed)
+        self._index = self.spec.index_name
+        self._join = self.spec.make(self_join=self.query.is_self_join, unit_ps=self.unit_ps)
 
     def receive(self, message: Message, context: Context) -> None:
         """Join a batch and send its matches on."""
         fed: Fed = message.payload
         rows = self._rows.make(fed.arrivals)
-        found = self._join.join(rows, enumerate=self._pairs or bool(self._residual))
+        found = self._join.join(rows, enumerate=self.pairs or bool(self._residual))
         overdue = enumerate(self._rows.overdue)
         work = sum((self._join.expire(side, before) for side, before in overdue), found.work)
         if work.elapsed_ns:  # of cores side by side only how long they took counts

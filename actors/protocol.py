@@ -162,20 +162,14 @@ class Actor(Stateful, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ActorSpec:
-    """How to build an actor, wherever it is to live.
-
-    Attributes
-    ----------
-    actor, arguments
-        An importable class and its arguments.
-    only_emits
-        The actor emits what it receives and asks for nothing else: no sends, timers or work.
-        Nothing in virtual time then has to wait for it.
-    """
+    """How to build an actor, wherever it is to live."""
 
     actor: type[Actor]
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    """An importable class and its arguments."""
     only_emits: bool = False
+    """The actor emits what it receives and asks for nothing else: no sends, timers or work. Nothing
+    in virtual time then has to wait for it."""
 
     @property
     def is_ours(self) -> bool:
@@ -220,26 +214,18 @@ class Sent:
 
 @dataclass(slots=True)
 class Reply:
-    """What receiving one message led to.
-
-    Attributes
-    ----------
-    work
-        All of its work that belongs to no step.
-    sends, timers, emitted
-        What leaves, when to receive again, and results.
-    steps
-        Its other work, step by step.
-    failure
-        What the actor raised; then there is nothing else.
-    """
+    """What receiving one message led to."""
 
     work: Work = NO_WORK
+    """All of its work that belongs to no step."""
     sends: list[Sent] = field(default_factory=list)
     timers: list[tuple[int, str]] = field(default_factory=list)
     emitted: list[Any] = field(default_factory=list)
+    """What leaves, when to receive again, and results."""
     steps: list[tuple[Step, Work]] = field(default_factory=list)
+    """Its other work, step by step."""
     failure: ActorError | None = None
+    """What the actor raised; then there is nothing else."""
 
 
 class Host(Protocol):
@@ -283,21 +269,14 @@ class RestartingHost(Host, Protocol):
 @storable
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is, or one of its processes.
-
-    Attributes
-    ----------
-    now_ns
-        The run's time, virtual or real.
-    tuples
-        Tuples that sources have sent.
-    messages
-        Messages that actors have sent, in virtual time; in a live run, those that they received.
-    """
+    """How far a run is, or one of its processes."""
 
     now_ns: int
+    """The run's time, virtual or real."""
     tuples: int
+    """Tuples that sources have sent."""
     messages: int
+    """Messages that actors have sent, in virtual time; in a live run, those that they received."""
 
 
 class ActorError(Exception):

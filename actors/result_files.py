@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ import pyarrow.parquet as pq
 
 from actors.protocol import ActorError
 from actors.results import Collected, Late, Output
-from actors.whole_files import WholeTable
+from actors.whole_files import WholeTable, output_error
 from joins.state import storable
 
 SUMMARY_SCHEMA = pa.schema(
@@ -107,6 +108,8 @@ _WHOLE_ROWS = 8_192
 _RANDOM = ("fingerprint",)
 """Columns that nothing makes shorter."""
 
+_SHAPE = attrgetter("shape")
+
 _PIECES_WAITING = 4
 """Pieces that wait for the thread at the most."""
 
@@ -180,12 +183,15 @@ class _Columns(WholeTable):
     def _submit(self, columns: Sequence[np.ndarray]) -> None:
         self._wait(_PIECES_WAITING - 1)
         table = pa.table(columns, schema=self._schema)
-        self._writing.append(self._thread.submit(self.write, table, _GROUP_ROWS))
+        self._writing.append(self._thread.submit(self._writer.write_table, table, _GROUP_ROWS))
 
     def _wait(self, pieces: int) -> None:
         """Wait until only so many pieces are to be written; raise what the thread raised."""
         while len(self._writing) > pieces:
-            self._writing.popleft().result()
+            try:
+                self._writing.popleft().result()
+            except OSError as error:
+                raise output_error(error, self._path) from None
 
 
 class ResultWriter:
@@ -279,8 +285,7 @@ class ResultWriter:
                 kind = type(output).__name__
                 raise ActorError(f"an actor emitted a {kind}: results are Output, Late, Collected")
             matches = output.matches
-            self._check(output)
-            self.produced += matches.total
+            self.produced += self._check(output)
             sender = np.full_like(matches.count, self._rank[output.sender], np.int32)
             self._summaries[matches.stream].add(
                 matches.probe_id, matches.count, matches.fingerprint, output.latency_ns, sender
@@ -293,8 +298,8 @@ class ResultWriter:
                     ids.insert(matches.stream, ids.pop(0))
                 self._pairs.add(stream, *ids)
 
-    def _check(self, output: Output) -> None:
-        """Refuse matches that an actor of one's own has put together wrongly.
+    def _check(self, output: Output) -> int:
+        """Return how many pairs there are; refuse what an actor of one's own put together wrongly.
 
         It looks at every message: lists take less time here than generators.
         """
@@ -309,8 +314,8 @@ class ResultWriter:
             wrong = f"their columns are NumPy's arrays, and one is a {lists[0]}"
         elif isinstance(matches.stream, float) or matches.stream not in range(streams):
             wrong = f"their stream is {matches.stream}, and there are streams 0 to {streams - 1}"
-        elif [column.shape for column in columns] != [(matches.probe_id.size,)] * len(columns):
-            shapes = ", ".join(str(column.shape) for column in columns)
+        elif set(map(_SHAPE, columns)) != {(matches.probe_id.size,)}:
+            shapes = ", ".join(map(str, map(_SHAPE, columns)))
             wrong = (
                 "probe_id, count, fingerprint and birth times have a value per probing tuple each; "
                 f"their shapes are {shapes}"
@@ -325,10 +330,10 @@ class ResultWriter:
             wrong = f"ids and birth times are integers; their columns are of {kinds}"
         elif matches.count.min(initial=0) < 0:
             wrong = f"a count is {matches.count.min()}"
-        elif self._pairs and listed != matches.total:
-            wrong = f"the counts add up to {matches.total}, and match_id has {listed or 'none'}"
+        elif listed != (total := matches.total) and self._pairs:
+            wrong = f"the counts add up to {total}, and match_id has {listed or 'none'}"
         else:
-            return
+            return total
         raise ActorError(f"{output.sender} reported matches that cannot be: {wrong}")
 
 
@@ -339,23 +344,16 @@ _PIECE_BYTES = 2**22
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where the results of a run go.
-
-    Attributes
-    ----------
-    folder
-        The run's, on the machine that started it.
-    mark
-        Name of a file in it that no other folder has: a process that sees it can write there.
-    streams, actors, pairs
-        As for `actors.result_files.ResultWriter`.
-    """
+    """Where the results of a run go."""
 
     folder: str
+    """The run's, on the machine that started it."""
     mark: str
+    """Name of a file in it that no other folder has: a process that sees it can write there."""
     streams: tuple[str, ...]
     actors: tuple[str, ...]
     pairs: bool
+    """As for `actors.result_files.ResultWriter`."""
 
     @classmethod
     def make(
@@ -373,19 +371,13 @@ class Destination:
 @storable
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a file that was written on another machine, in order.
-
-    Attributes
-    ----------
-    process, name
-        Whose file it is.
-    data
-        Bytes, as uint8.
-    """
+    """A piece of a file that was written on another machine, in order."""
 
     process: int
     name: str
+    """Whose file it is."""
     data: np.ndarray
+    """Bytes, as uint8."""
 
 
 class Part:

@@ -25,26 +25,18 @@ _ID_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Answers(Payload):
-    """One joiner's matches for the probes of one message.
-
-    Attributes
-    ----------
-    matches
-        One for each stream that has tuples that probe.
-    born_ns
-        Per element of *matches* the virtual birth times of its probing tuples, int64.
-    span
-        First and last arrival number of the probes.
-    streams
-        Streams joined: a result has so many ids.
-    """
+    """One joiner's matches for the probes of one message."""
 
     matches: tuple[Matches, ...]
+    """One for each stream that has tuples that probe."""
     born_ns: tuple[np.ndarray, ...]
+    """Per element of *matches* the virtual birth times of its probing tuples, int64."""
     span: tuple[int, int]
+    """First and last arrival number of the probes."""
     streams: int = 2
+    """Streams joined: a result has so many ids."""
 
-    rows_of = ("matches",)
+    rows_of = ("born_ns",)
 
     @property
     def nbytes(self) -> int:
@@ -57,19 +49,13 @@ class Answers(Payload):
 
 @storable
 class Found(NamedTuple):
-    """The matches of some probes of one message.
-
-    Attributes
-    ----------
-    matches, born_ns
-        The matches, and for each row the virtual birth time of the probing tuple, int64.
-    span
-        First and last arrival number of the message.
-    """
+    """The matches of some probes of one message."""
 
     matches: Matches
     born_ns: np.ndarray
+    """The matches, and for each row the virtual birth time of the probing tuple, int64."""
     span: tuple[int, int]
+    """First and last arrival number of the message."""
 
 
 def send_answers(found: Iterable[Found], context: Context) -> None:
@@ -84,44 +70,29 @@ def send_answers(found: Iterable[Found], context: Context) -> None:
 @storable
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Some matches as they left the system.
-
-    Attributes
-    ----------
-    matches
-        The matches.
-    latency_ns
-        Of each probing tuple, from its birth until it arrived at the sink, int64.
-    sender
-        The actor that sent them to the sink.
-    """
+    """Some matches as they left the system."""
 
     matches: Matches
+    """The matches."""
     latency_ns: np.ndarray
+    """Of each probing tuple, from its birth until it arrived at the sink, int64."""
     sender: str
+    """The actor that sent them to the sink."""
 
 
 @dataclass(frozen=True, slots=True)
 class Late(Payload):
-    """Tuples of one stream that a joiner dropped, because a watermark had passed them.
-
-    Attributes
-    ----------
-    stream
-        Position of the stream in the query.
-    ids, ts
-        int64, the tuples and their event times.
-    watermark
-        The one that each was older than, when it reached the join.
-    span
-        First and last arrival number of the message they came in.
-    """
+    """Tuples of one stream that a joiner dropped, because a watermark had passed them."""
 
     stream: int
+    """Position of the stream in the query."""
     ids: np.ndarray
     ts: np.ndarray
+    """int64, the tuples and their event times."""
     watermark: int
+    """The one that each was older than, when it reached the join."""
     span: tuple[int, int]
+    """First and last arrival number of the message they came in."""
 
     bytes_of = ("ids", "ts")
     rows_of = ("ids",)
@@ -143,28 +114,19 @@ def report_late(
 
 @dataclass(frozen=True, slots=True)
 class Collected(Payload):
-    """What a replica's collector did, sent once at the end of the streams.
-
-    Attributes
-    ----------
-    replica
-        Its number.
-    most_tuples
-        Tuples that waited in it at once, at the most.
-    tuples
-        Tuples that passed through it.
-    waited_ns, longest_ns
-        How long they waited for their turn, all together and the one that waited longest.
-    backward
-        Watermarks that came in behind an earlier one of the same channel, and were ignored.
-    """
+    """What a replica's collector did, sent once at the end of the streams."""
 
     replica: int
+    """Its number."""
     most_tuples: int
+    """Tuples that waited in it at once, at the most."""
     tuples: int
+    """Tuples that passed through it."""
     waited_ns: int
     longest_ns: int
+    """How long they waited for their turn, all together and the one that waited longest."""
     backward: int
+    """Watermarks that came in behind an earlier one of the same channel, and were ignored."""
 
     bytes_of = ("replica", "most_tuples", "tuples", "waited_ns", "longest_ns", "backward")
 
@@ -194,12 +156,7 @@ class Sink(Actor):
 class ResultEpochs:
     """Results by epoch, in virtual order, that are not committed.
 
-    Parameters
-    ----------
-    collect
-        Takes results that are committed.
-    at_once
-        Hand all results on as they come; nothing is ever taken back.
+    Those that are go to *collect*; with *at_once* all do as they come, and none is taken back.
     """
 
     def __init__(self, collect: Callable[[list[Any]], None], *, at_once: bool) -> None:

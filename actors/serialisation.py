@@ -83,7 +83,7 @@ def _form(cls: Any) -> _Form:
             "(joins.state.storable)"
         ) from None
     key = msgpack.ExtType(_CLASS_CODE, name.encode())
-    names = record_fields(cls)
+    names = None if issubclass(cls, Stateful) else record_fields(cls)
     if names is None:
         # To build it from a message could take far more memory than there is in the message.
         raise TypeError(f"{cls.__name__} has a state of its own; its snapshot is plain data")

@@ -49,31 +49,22 @@ class Feeding:
     its receiver has no room, all that has come into being when one leaves goes into the next.
     Without a rate every tuple is there at once, and the receiver is always behind: each message has
     twice as many tuples as the one before, until they are full.
-
-    Attributes
-    ----------
-    batch_rows
-        Tuples per message, at least 1; None: as they gather.
-    linger_ns
-        For how long, virtual nanoseconds, a tuple may wait for others, 0 or more.
-    rate_tps
-        Tuples per virtual second over all streams; None feeds as fast as back-pressure allows.
-    disorder
-        How far tuples arrive out of the order of their event times, or that their own order is
-        taken; None: they do not.
-    watermark_lag_ns
-        How far watermarks stay behind the latest event time that has arrived; None takes the
-        disorder's delay. With less than the longest delay some tuples are late.
-    watermarks
-        Whether there are any before the end; without them no stored tuple ever expires.
     """
 
     batch_rows: int | None = None
+    """Tuples per message, at least 1; None: as they gather."""
     linger_ns: int = LINGER_NS
+    """For how long, virtual nanoseconds, a tuple may wait for others, 0 or more."""
     rate_tps: int | None = None
+    """Tuples per virtual second over all streams; None feeds as fast as back-pressure allows."""
     disorder: Disorder | Recorded | None = None
+    """How far tuples arrive out of the order of their event times, or that their own order is
+    taken; None: they do not."""
     watermark_lag_ns: int | None = None
+    """How far watermarks stay behind the latest event time that has arrived; None takes the
+    disorder's delay. With less than the longest delay some tuples are late."""
     watermarks: bool = True
+    """Whether there are any before the end; without them no stored tuple ever expires."""
 
     def __post_init__(self) -> None:
         if self.batch_rows is not None and self.batch_rows < 1:
@@ -103,37 +94,24 @@ class Feeding:
 @storable
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """Arrivals that an engine feeds in, which reads the streams itself.
-
-    Attributes
-    ----------
-    arrivals
-        At least one; they follow on those fed in before.
-    last
-        Whether nothing comes after them.
-    """
+    """Arrivals that an engine feeds in, which reads the streams itself."""
 
     arrivals: Arrivals
+    """At least one; they follow on those fed in before."""
     last: bool
+    """Whether nothing comes after them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fed(Payload):
-    """Arrivals on their way, with the virtual time at which each tuple came into being.
-
-    Attributes
-    ----------
-    arrivals
-        The tuples.
-    born_ns
-        Per stream an int64 array beside its tuples, virtual nanoseconds.
-    last
-        Whether nothing comes after them.
-    """
+    """Arrivals on their way, with the virtual time at which each tuple came into being."""
 
     arrivals: Arrivals
+    """The tuples."""
     born_ns: tuple[np.ndarray, ...]
+    """Per stream an int64 array beside its tuples, virtual nanoseconds."""
     last: bool = False
+    """Whether nothing comes after them."""
 
     bytes_of = ("arrivals",)
     rows_of = ("arrivals",)
@@ -169,6 +147,7 @@ class TakesArrivals(Actor, ABC):
     """An actor that reads streams, or takes them from an engine: `Arriving` on port `ARRIVALS`."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Source(TakesArrivals):
     """Sends its streams' tuples in arrival order on port ``out``, a batch at a time.
 
@@ -176,17 +155,19 @@ class Source(TakesArrivals):
     falls behind, which its tuples' latency shows. Fed by an engine, it reads nothing itself.
     """
 
+    files: tuple[StreamData, ...]
+    feeding: Feeding
+
     state: ClassVar[tuple[str, ...]] = ("_feed", "_next", "_messages", "_taken")
 
     catches_up: ClassVar[bool] = True
     """Whether all that has come into being goes into the next message, as `Feeding` says."""
 
-    def __init__(self, *, files: tuple[StreamData, ...], feeding: Feeding) -> None:
-        self._feed = open_feed(files, feeding.disorder)
-        self._feeding = feeding
+    def __post_init__(self) -> None:
+        self._feed = open_feed(self.files, self.feeding.disorder)
         self._next: Arrivals | None = None
         self._messages = self._taken = 0
-        self._most = feeding.batch_rows or full_rows(files)
+        self._most = self.feeding.batch_rows or full_rows(self.files)
 
     def receive(self, message: Message, context: Context) -> None:
         """Send what is due and set the timer for the next batch."""
@@ -196,7 +177,7 @@ class Source(TakesArrivals):
         if message.port == START:
             self._next = self._take(context.now)
         else:
-            for _ in range(_AHEAD if self._feeding.rate_tps is None else 1):
+            for _ in range(_AHEAD if self.feeding.rate_tps is None else 1):
                 if (arrivals := self._next) is not None:
                     self._next = self._take(context.now)
                     last = self._next is None
@@ -206,7 +187,7 @@ class Source(TakesArrivals):
 
     def _take(self, now: int) -> Arrivals | None:
         """Return the tuples of the next message; None when all have been taken."""
-        feeding = self._feeding
+        feeding = self.feeding
         rows = feeding.rows_of(self._messages, self._most)
         if self.catches_up and feeding.batch_rows is None and feeding.rate_tps is not None:
             born = now * feeding.rate_tps // NS_PER_S + 1 - self._taken
@@ -219,7 +200,7 @@ class Source(TakesArrivals):
     def _pass_on(self, arriving: Arriving, context: Context) -> None:
         """Send what an engine has fed in, in messages of the configured size if there is one."""
         begin, stop = arriving.arrivals.span[0], arriving.arrivals.span[1] + 1
-        rows = self._feeding.batch_rows or stop - begin
+        rows = self.feeding.batch_rows or stop - begin
         for first in range(begin, stop, rows):
             end = min(first + rows, stop)
             last = arriving.last and end == stop
@@ -227,34 +208,27 @@ class Source(TakesArrivals):
             context.send("out", self._payload(arrivals, context.now, last=last))
 
     def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> Payload:
-        rate = self._feeding.rate_tps
-        return Fed(arrivals, tuple(birth_ns(seq, rate, now) for seq in arrivals.seq), last=last)
+        rate = self.feeding.rate_tps
+        return Fed(arrivals, tuple([birth_ns(seq, rate, now) for seq in arrivals.seq]), last=last)
 
     def _due_ns(self, arrivals: Arrivals, now: int) -> int:
-        rate = self._feeding.rate_tps
+        rate = self.feeding.rate_tps
         return now if rate is None else arrivals.span[1] * NS_PER_S // rate
 
 
 @storable
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """Tuples of one stream, each with the window it sees in the stream it probes.
-
-    Attributes
-    ----------
-    batch
-        The tuples; they are stored too.
-    start, stop
-        int64, positions in the probed stream that each tuple sees, *stop* exclusive; out of order
-        the first and the last event time that it pairs with.
-    born_ns
-        int64, when each tuple came into being, virtual nanoseconds.
-    """
+    """Tuples of one stream, each with the window it sees in the stream it probes."""
 
     batch: Batch
+    """The tuples; they are stored too."""
     start: np.ndarray
     stop: np.ndarray
+    """int64, positions in the probed stream that each tuple sees, *stop* exclusive; out of order
+    the first and the last event time that it pairs with."""
     born_ns: np.ndarray
+    """int64, when each tuple came into being, virtual nanoseconds."""
 
     def __len__(self) -> int:
         return len(self.start)

@@ -13,10 +13,10 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from actors.feed import StreamData, only_times_of_others
+from actors.feed import only_times_of_others
 from actors.protocol import NO_SPAN, Actor, Context, Message, Payload
 from actors.results import report_late
-from actors.source import Fed, Feeding, Probes, Source, birth_ns
+from actors.source import Fed, Probes, Source, birth_ns
 from joins.arrivals import Arrivals
 from joins.batch import Batch, RowSelection, Schema
 from joins.codes import GREATEST
@@ -30,21 +30,14 @@ END = GREATEST
 @storable
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Tuples of one stream, with the birth and the arrival number of each.
-
-    Attributes
-    ----------
-    batch
-        The tuples.
-    born_ns
-        int64, when each was created, in virtual nanoseconds.
-    seq
-        int64, its arrival number.
-    """
+    """Tuples of one stream, with the birth and the arrival number of each."""
 
     batch: Batch
+    """The tuples."""
     born_ns: np.ndarray
+    """int64, when each was created, in virtual nanoseconds."""
     seq: np.ndarray
+    """int64, its arrival number."""
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -114,70 +107,54 @@ class RowsPayload(Payload):
 
 @dataclass(frozen=True, slots=True)
 class SourceShare(RowsPayload):
-    """One source's share of a run of arrivals (source to emitter); it may be empty.
-
-    Attributes
-    ----------
-    data
-        The tuples.
-    watermark
-        No tuple of any source that comes after these arrivals is older, unless it is late.
-    last
-        Whether nothing comes after them.
-    """
+    """One source's share of a run of arrivals (source to emitter); it may be empty."""
 
     data: Rows
+    """The tuples."""
     watermark: int
+    """No tuple of any source that comes after these arrivals is older, unless it is late."""
     last: bool
+    """Whether nothing comes after them."""
 
 
+@dataclass(kw_only=True, eq=False)
 class StreamSource(Source):
     """Feeds its share of one stream in, in step with the other sources.
 
     All sources read the same runs of arrivals, and each sends its own tuples of a run: so their
     clocks, which are event time, agree, and a source without tuples in a run sends only its
     watermark (a punctuation).
-
-    Parameters
-    ----------
-    files, feeding
-        All streams, and how they are fed in.
-    stream
-        Position in the query of the stream to send.
-    replica, replicas
-        It sends the tuples whose position leaves *replica* when divided by *replicas*.
     """
+
+    stream: int
+    """Position in the query of the stream to send."""
+    replica: int
+    replicas: int
+    """It sends the tuples whose position leaves *replica* when divided by *replicas*."""
 
     state = ("_latest",)
 
     # All sources are to take the same runs: how far behind this one is must not matter.
     catches_up = False
 
-    def __init__(
-        self,
-        *,
-        files: tuple[StreamData, ...],
-        feeding: Feeding,
-        stream: int,
-        replica: int,
-        replicas: int,
-    ) -> None:
-        super().__init__(files=only_times_of_others(files, stream), feeding=feeding)
-        self._stream, self._replica, self._replicas = stream, replica, replicas
+    def __post_init__(self) -> None:
+        self.files = only_times_of_others(self.files, self.stream)
+        super().__post_init__()
         self._latest = NO_WATERMARK
 
     def _payload(self, arrivals: Arrivals, now: int, *, last: bool) -> SourceShare:
-        batch, seq = arrivals.parts[self._stream], arrivals.seq[self._stream]
-        if self._replicas > 1:
-            mine = np.flatnonzero(batch.id % self._replicas == self._replica)
+        batch, seq = arrivals.parts[self.stream], arrivals.seq[self.stream]
+        if self.replicas > 1:
+            mine = np.flatnonzero(batch.id % self.replicas == self.replica)
             batch, seq = batch.take(mine), seq[mine]
         self._latest = latest_time(arrivals, self._latest)
-        lag_ns = self._feeding.lag_ns if self._feeding.watermarks else None
+        lag_ns = self.feeding.lag_ns if self.feeding.watermarks else None
         watermark = END if last else watermark_at(self._latest, lag_ns)
-        born_ns = birth_ns(seq, self._feeding.rate_tps, now)
+        born_ns = birth_ns(seq, self.feeding.rate_tps, now)
         return SourceShare(Rows(batch, born_ns, seq), watermark, last)
 
 
+@dataclass(kw_only=True, eq=False)
 class ScaleGate(Actor):
     """Passes tuples on in the order of their event times, as soon as they are ready.
 
@@ -188,29 +165,25 @@ class ScaleGate(Actor):
     nobody.)
 
     Port: ``out``.
-
-    Parameters
-    ----------
-    schemas
-        One per stream.
-    sources
-        Name of the actor that sends it, one per stream.
     """
+
+    schemas: tuple[Schema, ...]
+    """One per stream."""
+    sources: tuple[str, ...]
+    """Name of the actor that sends it, one per stream."""
 
     state: ClassVar[tuple[str, ...]] = ("_waiting", "_watermarks", "_ended")
 
-    def __init__(self, *, schemas: tuple[Schema, ...], sources: tuple[str, ...]) -> None:
-        self._schemas = schemas
-        self._waiting: list[deque[Rows]] = [deque() for _ in schemas]
-        self._sources = sources
-        self._watermarks = [NO_WATERMARK] * len(sources)
+    def __post_init__(self) -> None:
+        self._waiting: list[deque[Rows]] = [deque() for _ in self.schemas]
+        self._watermarks = [NO_WATERMARK] * len(self.sources)
         # A watermark at the end of int64 may come before the end: tuples may be as old.
-        self._ended = [False] * len(sources)
+        self._ended = [False] * len(self.sources)
 
     def receive(self, message: Message, context: Context) -> None:
         """Take one source's tuples and send what has become ready."""
         share: SourceShare = message.payload
-        stream = self._sources.index(message.sender)
+        stream = self.sources.index(message.sender)
         self._add(stream, share.data, context)
         self._watermarks[stream], self._ended[stream] = share.watermark, share.last
         past, ended = min(self._watermarks), all(self._ended)
@@ -224,7 +197,7 @@ class ScaleGate(Actor):
     def _take(self, stream: int, past: int | None) -> Rows:
         """Take the tuples of *stream* that wait and are older than *past*; None: all."""
         nothing, waiting = np.empty(0, np.int64), self._waiting[stream]
-        ready = [Rows(Batch.empty(self._schemas[stream]), nothing, nothing)]
+        ready = [Rows(Batch.empty(self.schemas[stream]), nothing, nothing)]
         while waiting:
             rows = waiting.popleft()
             count = len(rows) if past is None else int(np.searchsorted(rows.batch.ts, past))

@@ -123,18 +123,10 @@ def force_to_disk(path: Path) -> None:
 
 
 class WholeTable:
-    """A Parquet file written in pieces over a long time, like `whole_file`.
+    """A Parquet file written in pieces over a long time, which appears at *path* when it is closed.
 
-    A context manager: leaving it by an exception discards the file.
-
-    Parameters
-    ----------
-    path
-        Where the file appears when it is closed.
-    schema
-        Of the tables to write.
-    options
-        As `pyarrow.parquet.ParquetWriter` takes them.
+    A context manager: leaving it by an exception discards the file. Its *options* are those of
+    `pyarrow.parquet.ParquetWriter`.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, **options: Any) -> None:

@@ -24,7 +24,6 @@ from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.indexes.index import Index, codes_of, ranges_of
 from joins.indexes.structures import make_window_index
-from joins.matches import Matches
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import Window, WindowBounds
@@ -33,18 +32,12 @@ from joins.work import NO_WORK, Step, structure_name
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The PEs that each tuple of a batch goes to: those of its group.
-
-    Attributes
-    ----------
-    group
-        int64, a row per tuple.
-    group_of
-        int64, a row per PE: its group, -1 for one that is in none.
-    """
+    """The PEs that each tuple of a batch goes to: those of its group."""
 
     group: np.ndarray
+    """int64, a row per tuple."""
     group_of: np.ndarray
+    """int64, a row per PE: its group, -1 for one that is in none."""
 
     def at(self, pe: int) -> np.ndarray:
         """Return which of the tuples go to *pe*, as a mask."""
@@ -78,15 +71,10 @@ class Routing(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRobinRouting:
-    """Stored once, in turns; probes wherever the stream it is joined with is stored.
-
-    Attributes
-    ----------
-    sides
-        Per stream the PEs that store it.
-    """
+    """Stored once, in turns; probes wherever the stream it is joined with is stored."""
 
     sides: tuple[range, ...]
+    """Per stream the PEs that store it."""
 
     def stored_at(self, stream: int, batch: Batch) -> Places:
         """Return one PE of the stream's own side, in the order of positions."""
@@ -95,7 +83,7 @@ class RoundRobinRouting:
 
     def probes_at(self, stream: int, batch: Batch) -> Places:
         """Return the other stream's side; in a self join there is but one."""
-        return Places(np.zeros(len(batch), np.int64), self._others[stream])
+        return Places(np.zeros_like(batch.id), self._others[stream])
 
     @cached_property
     def _numbers(self) -> np.ndarray:
@@ -119,7 +107,7 @@ class ReplicatedRouting:
 
     def stored_at(self, stream: int, batch: Batch) -> Places:
         """Return all PEs."""
-        return Places(np.zeros(len(batch), np.int64), self._as_one)
+        return Places(np.zeros_like(batch.id), self._as_one)
 
     def probes_at(self, stream: int, batch: Batch) -> Places:
         """Return one PE by hash of the tuple's position."""
@@ -171,17 +159,12 @@ class HashRouting:
     """Stored once and probes once, where the hash of the value compared for equality says.
 
     In a self join the two may differ: ``T.a1 = T.b2`` stores by b and probes by a.
-
-    Attributes
-    ----------
-    pes
-        Number of PEs.
-    equalities
-        Per probing stream the condition with operator ``=``.
     """
 
     pes: int
+    """Number of PEs."""
     equalities: tuple[Condition, ...]
+    """Per probing stream the condition with operator ``=``."""
 
     def stored_at(self, stream: int, batch: Batch) -> Places:
         """Return one PE by hash of the value that others compare themselves with."""
@@ -206,21 +189,14 @@ class HashRouting:
 
 @dataclass(frozen=True, slots=True)
 class Share(Payload):
-    """The arrivals that concern a PE: to be stored there, to probe there, or both.
-
-    Attributes
-    ----------
-    parts
-        One per stream of the query.
-    horizon
-        Per stream the least position that any later probe can see.
-    span
-        First and last arrival number of the batch they were part of.
-    """
+    """The arrivals that concern a PE: to be stored there, to probe there, or both."""
 
     parts: tuple[Probes, ...]
+    """One per stream of the query."""
     horizon: tuple[int, ...]
+    """Per stream the least position that any later probe can see."""
     span: tuple[int, int]
+    """First and last arrival number of the batch they were part of."""
 
     bytes_of = ("parts", "horizon")
     rows_of = ("parts",)
@@ -278,6 +254,7 @@ class Relay(Actor):
         context.send("out", message.payload)
 
 
+@dataclass(kw_only=True, eq=False)
 class Joiner(Actor):
     """Stores the tuples that are to be stored at it, and probes with those that probe here.
 
@@ -285,35 +262,26 @@ class Joiner(Actor):
     see, so it finds its predecessors and nothing else. What no later probe can see, expires.
 
     Port: ``sink``.
-
-    Parameters
-    ----------
-    routing, pe
-        Where tuples are stored and probe, and which of the PEs this is.
-    index, options
-        Structure of the local windows (`make_window_index`), and what is set of it.
     """
+
+    query: JoinQuery
+    schemas: tuple[Schema, ...]
+    routing: Routing
+    pe: int
+    """Where tuples are stored and probe, and which of the PEs this is."""
+    index: str | type[Index]
+    options: Mapping[str, Any]
+    """Structure of the local windows (`make_window_index`), and what is set of it."""
+    pairs: bool
 
     state = ("_indexes",)
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        routing: Routing,
-        pe: int,
-        index: str | type[Index],
-        options: Mapping[str, Any],
-        pairs: bool,
-    ) -> None:
-        self._routing = routing
-        self._pe = pe
-        self._pairs = pairs
-        self._sides = JoinSides(query, schemas)
-        self._index = structure_name(index)
+    def __post_init__(self) -> None:
+        self._sides = JoinSides(self.query, self.schemas)
+        self._index = structure_name(self.index)
         self._indexes: list[Index] = [
-            make_window_index(index, conditions, **options) for conditions in self._sides.storing
+            make_window_index(self.index, conditions, **self.options)
+            for conditions in self._sides.storing
         ]
 
     def receive(self, message: Message, context: Context) -> None:
@@ -321,29 +289,26 @@ class Joiner(Actor):
         share: Share = message.payload
         for stream, part in enumerate(share.parts):
             batch, index = part.batch, self._indexes[stream]
-            stored = self._routing.stored_at(stream, batch).at(self._pe)
+            stored = self.routing.stored_at(stream, batch).at(self.pe)
             ids = batch.id[stored]
             work = index.insert(codes_of(self._sides.storing[stream], batch, stored), ids)
             context.charge(work, Step(f"{self._index}.insert", len(ids), len(index)))
         matches, born_ns = [], []
         for stream, part in enumerate(share.parts):
-            rows = self._routing.probes_at(stream, part.batch).at(self._pe)
+            rows = self.routing.probes_at(stream, part.batch).at(self.pe)
             if rows.any():
-                matches.append(self._probe(stream, part, rows, context))
+                batch, conditions = part.batch, self._sides.probing[stream]
+                ranges = ranges_of(conditions, batch, part.start[rows], part.stop[rows], rows)
+                index = self._indexes[self._sides.stored_stream[stream]]
+                found = index.probe(ranges, enumerate=self.pairs)
+                step = Step(f"{self._index}.probe", len(found.count), len(index))
+                context.charge(found.work, step)
+                matches.append(found.of(stream, batch.id[rows]))
                 born_ns.append(part.born_ns[rows])
         if matches:
             context.send("sink", Answers(tuple(matches), tuple(born_ns), share.span))
         for index, horizon in zip(self._indexes, share.horizon, strict=True):
             expire(context, self._index, index, horizon)
-
-    def _probe(self, stream: int, part: Probes, rows: np.ndarray, context: Context) -> Matches:
-        """Return the matches of some *rows* of *part*, a mask."""
-        batch, conditions = part.batch, self._sides.probing[stream]
-        ranges = ranges_of(conditions, batch, part.start[rows], part.stop[rows], rows)
-        index = self._indexes[self._sides.stored_stream[stream]]
-        result = index.probe(ranges, enumerate=self._pairs)
-        context.charge(result.work, Step(f"{self._index}.probe", len(result.count), len(index)))
-        return result.of(stream, batch.id[rows])
 
 
 def expire(context: Context, name: str, index: Index, horizon: int) -> None:

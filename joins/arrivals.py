@@ -60,12 +60,12 @@ def merged_places(times: Sequence[np.ndarray], rows: int) -> list[np.ndarray]:
     order; so are the places.
     """
     places = []
-    times = [read_only(column) for column in times]
     for stream, column in enumerate(times):
         place = np.arange(min(rows, len(column)))
         for other, others in enumerate(times):
             if other != stream:
-                place = place[: _count_before(column, others, rows, place, ties=other < stream)]
+                seen = read_only(column), read_only(others)
+                place = place[: _count_before(*seen, rows, place, ties=other < stream)]
         places.append(place)
     return places
 

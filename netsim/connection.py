@@ -37,18 +37,12 @@ Item = TypeVar("Item")
 
 
 class Acknowledgement(NamedTuple):
-    """What the receiving end answers to every frame.
-
-    Attributes
-    ----------
-    missing
-        Number of the first frame that has not arrived: all before it have.
-    echo_ns
-        When the frame that it answers had left.
-    """
+    """What the receiving end answers to every frame."""
 
     missing: int
+    """Number of the first frame that has not arrived: all before it have."""
     echo_ns: int
+    """When the frame that it answers had left."""
 
 
 @dataclass(slots=True)
@@ -58,21 +52,11 @@ class _Unacknowledged(Generic[Item]):
 
 
 class Sending(Generic[Item]):
-    """The end that sends.
-
-    Parameters
-    ----------
-    rtt_ns
-        The round trip as the handshake has measured it.
-
-    Attributes
-    ----------
-    deadline_ns
-        When to call `expire`; None while all is acknowledged.
-    """
+    """The end that sends, with a first round trip of *rtt_ns*, as the handshake measured it."""
 
     def __init__(self, rtt_ns: int) -> None:
         self.deadline_ns: int | None = None
+        """When to call `expire`; None while all is acknowledged."""
         self._frames: deque[_Unacknowledged[Item]] = deque()
         self._first = 0
         """Number of the first of these."""

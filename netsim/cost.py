@@ -71,29 +71,20 @@ def _as_tuples(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """What a read takes, as `joinsim calibrate` measured it.
-
-    Attributes
-    ----------
-    cores
-        How many read at once where several did.
-    sizes
-        Bytes that a core read from, ascending.
-    wait_ps
-        By size what a read takes that waits for the one before it, picoseconds.
-    read_ps
-        The same of reads that do not wait for each other, four at a time.
-    apart_percents, same_percents
-        What such a read takes while all cores read, each from memory of its own or all from the
-        same; of what it takes alone.
-    """
+    """What a read takes, as `joinsim calibrate` measured it."""
 
     cores: int
+    """How many read at once where several did."""
     sizes: tuple[int, ...]
+    """Bytes that a core read from, ascending."""
     wait_ps: tuple[int, ...]
+    """By size what a read takes that waits for the one before it, picoseconds."""
     read_ps: tuple[int, ...]
+    """The same of reads that do not wait for each other, four at a time."""
     apart_percents: tuple[int, ...]
     same_percents: tuple[int, ...]
+    """What such a read takes while all cores read, each from memory of its own or all from the
+    same; of what it takes alone."""
 
     def __post_init__(self) -> None:
         if self.cores < 1:
@@ -137,34 +128,24 @@ class Percents(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class StructureCost:
-    """Prices of one operation of a structure.
-
-    Attributes
-    ----------
-    sizes, rows
-        Tuples in the structure, and of a call, at which it was measured; both ascend.
-    percents
-        For each size and number of rows what part of the prices is charged; between them it is
-        interpolated by their logarithms, beyond them it stays.
-    copied_percents, match_percents
-        The same for each size, of bytes copied and of matches; empty where it is always all.
-    call_ps, row_ps
-        A call, and a tuple of it, picoseconds.
-    unit_ps
-        A unit of each counter, in the order of `joins.work.COUNTERS` without time itself.
-    tuple_bytes
-        Bytes of the structure for each of its tuples.
-    """
+    """Prices of one operation of a structure."""
 
     sizes: tuple[int, ...]
     rows: tuple[int, ...]
+    """Tuples in the structure, and of a call, at which it was measured; both ascend."""
     percents: tuple[tuple[int, ...], ...]
+    """For each size and number of rows what part of the prices is charged; between them it is
+    interpolated by their logarithms, beyond them it stays."""
     call_ps: int
     row_ps: int
+    """A call, and a tuple of it, picoseconds."""
     unit_ps: tuple[int, ...]
+    """A unit of each counter, in the order of `joins.work.COUNTERS` without time itself."""
     copied_percents: tuple[int, ...] = ()
     match_percents: tuple[int, ...] = ()
+    """The same for each size, of bytes copied and of matches; empty where it is always all."""
     tuple_bytes: int = 0
+    """Bytes of the structure for each of its tuples."""
     _known: dict[tuple[int, int], Percents] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -230,7 +211,10 @@ class StructureCost:
         )
         if step.rows:
             ps += calls * (self.call_ps + step.rows * self.row_ps)
-        percents = self.percents_at(step.size, step.rows)
+        key = _log2(step.size), _log2(step.rows)
+        percents = self._known.get(key)
+        if percents is None:
+            percents = self._known[key] = self.percents_at(step.size, step.rows)
         ps = (
             ps * percents.work
             + copied * copied_byte * percents.copied
@@ -240,18 +224,13 @@ class StructureCost:
 
     def percents_at(self, size: int, rows: int) -> Percents:
         """Return what part of the prices a call for so many *rows* costs at a *size*."""
-        key = (_log2(size), _log2(rows))
-        known = self._known.get(key)
-        if known is None:
-            at = [_log2(one) for one in self.rows]
-            sizes = [_log2(one) for one in self.sizes]
-            of_sizes = [_interpolate(key[1], at, row) for row in self.percents]
-            columns = (of_sizes, self.copied_percents, self.match_percents)
-            known = Percents(
-                *(_interpolate(key[0], sizes, column) if column else 100 for column in columns)
-            )
-            self._known[key] = known
-        return known
+        at, of_size = _log2(rows), _log2(size)
+        rows_at, sizes_at = list(map(_log2, self.rows)), list(map(_log2, self.sizes))
+        of_sizes = [_interpolate(at, rows_at, row) for row in self.percents]
+        columns = (of_sizes, self.copied_percents, self.match_percents)
+        return Percents(
+            *(_interpolate(of_size, sizes_at, column) if column else 100 for column in columns)
+        )
 
     def on_cores(self, cores: int, memory: Memory, *, same: bool) -> StructureCost:
         """Return the prices while so many *cores* of a machine with that *memory* are at work.
@@ -313,27 +292,15 @@ class CostProfile:
 
     Integers, because sums of floats could differ in the last digit between machines, and with them
     the order of events.
-
-    Attributes
-    ----------
-    name
-        Where the figures come from.
-    message_ps
-        Receiving one message, whatever its size.
-    row_ps, byte_ps
-        Receiving one tuple, one byte.
-    comparison_ps, insert_ps, move_ps, bit_ps, copied_byte_ps, match_ps, atomic_ps
-        One unit of the counter of that name in `joins.work.Work`.
-    structures
-        By the name of a `joins.work.Step` what it costs.
-    memory
-        How fast memory is read by one core and by several; None where it was not measured.
     """
 
     name: str
+    """Where the figures come from."""
     message_ps: int
+    """Receiving one message, whatever its size."""
     row_ps: int
     byte_ps: int
+    """Receiving one tuple, one byte."""
     comparison_ps: int
     insert_ps: int
     move_ps: int
@@ -341,8 +308,11 @@ class CostProfile:
     copied_byte_ps: int
     match_ps: int
     atomic_ps: int
+    """One unit of the counter of that name in `joins.work.Work`."""
     structures: Mapping[str, StructureCost] = field(default_factory=dict, repr=False)
+    """By the name of a `joins.work.Step` what it costs."""
     memory: Memory | None = field(default=None, repr=False)
+    """How fast memory is read by one core and by several; None where it was not measured."""
 
     charges_senders: ClassVar[bool] = False
     """Whether `sent_ns` can be more than 0."""
@@ -606,19 +576,13 @@ def profile_path(name_or_path: str | Path) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class TransportCost:
-    """Costs of messages that are the same for all operators, beside those in `CostProfile`.
-
-    Attributes
-    ----------
-    local_message_ps
-        Receiving one from the same site, or a timer; instead of message and bytes.
-    sent_message_ps, sent_byte_ps
-        Sending one to another site, and each of its bytes.
-    """
+    """Costs of messages that are the same for all operators, beside those in `CostProfile`."""
 
     local_message_ps: int
+    """Receiving one from the same site, or a timer; instead of message and bytes."""
     sent_message_ps: int
     sent_byte_ps: int
+    """Sending one to another site, and each of its bytes."""
 
     def __post_init__(self) -> None:
         _check_whole(vars(self))
@@ -626,21 +590,14 @@ class TransportCost:
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorCost:
-    """What one operator costs beside the transport of its messages.
-
-    Attributes
-    ----------
-    message_ps
-        Each message or timer, picoseconds.
-    row_ps
-        Each tuple that it receives or, as a source, sends.
-    work_percent
-        Its work, in percent of what it costs by structures and units.
-    """
+    """What one operator costs beside the transport of its messages."""
 
     message_ps: int
+    """Each message or timer, picoseconds."""
     row_ps: int
+    """Each tuple that it receives or, as a source, sends."""
     work_percent: int
+    """Its work, in percent of what it costs by structures and units."""
 
     def __post_init__(self) -> None:
         _check_whole(vars(self))
@@ -648,18 +605,12 @@ class OperatorCost:
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorProfile(CostProfile):
-    """A cost profile of one operator; what receiving costs includes what the operator does.
-
-    Attributes
-    ----------
-    transport
-        What its messages cost.
-    cost
-        What it costs beside them.
-    """
+    """A cost profile of one operator; what receiving costs includes what the operator does."""
 
     transport: TransportCost
+    """What its messages cost."""
     cost: OperatorCost
+    """What it costs beside them."""
 
     charges_senders: ClassVar[bool] = True
 

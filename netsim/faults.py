@@ -21,12 +21,13 @@ may last as long as it likes.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache, partial, reduce
 from itertools import compress
-from math import ceil
+from math import ceil, prod
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -57,26 +58,18 @@ _MUST_END = ("partition", "pause", "stall", "crash")
 
 @dataclass(frozen=True, kw_only=True)
 class _Timed:
-    """When a fault is active.
-
-    Attributes
-    ----------
-    kind
-        What goes wrong, see the table above.
-    from_ns, to_ns
-        Virtual nanoseconds, the end excluded; None: to the end of the run.
-    every_ns
-        From the start of one span to the start of the next; None: it does not come back.
-    random
-        In each period of *every_ns* the span begins at a moment drawn from the run's seed, not at
-        the period's start.
-    """
+    """When a fault is active."""
 
     kind: str
+    """What goes wrong, see the table above."""
     from_ns: int = 0
     to_ns: int | None = None
+    """Virtual nanoseconds, the end excluded; None: to the end of the run."""
     every_ns: int | None = None
+    """From the start of one span to the start of the next; None: it does not come back."""
     random: bool = False
+    """In each period of *every_ns* the span begins at a moment drawn from the run's seed, not at
+    the period's start."""
 
     def __post_init__(self) -> None:
         if self.to_ns is None:
@@ -97,47 +90,32 @@ class _Timed:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkFault(_Timed):
-    """A fault of the links from sites to sites, in one direction.
-
-    Attributes
-    ----------
-    sender, receiver
-        Patterns of the sites' names, as of a shell: ``*`` is any part of a name.
-    rate
-        Share of the frames, 0 to less than 1.
-    delay_ns
-        What a frame takes longer; with ``reorder``, at most.
-    factor
-        What the bandwidth is multiplied by, more than 0.
-    """
+    """A fault of the links from sites to sites, in one direction."""
 
     kind: LinkKind
     sender: str = "*"
     receiver: str = "*"
+    """Patterns of the sites' names, as of a shell: ``*`` is any part of a name."""
     rate: float = 0.0
+    """Share of the frames, 0 to less than 1."""
     delay_ns: int = 0
+    """What a frame takes longer; with ``reorder``, at most."""
     factor: float = 1.0
+    """What the bandwidth is multiplied by, more than 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActorFault(_Timed):
-    """A fault of actors, or of all that live at a site.
-
-    Attributes
-    ----------
-    actor, site
-        Patterns of names, as of a shell; an actor is meant where both match.
-    factor
-        How many times as long service takes, 1 or more.
-    offset_ns
-        How far the clock is ahead; behind where it is negative.
-    """
+    """A fault of actors, or of all that live at a site."""
 
     kind: ActorKind
     actor: str = "*"
     site: str = "*"
+    """Patterns of names, as of a shell; an actor is meant where both match."""
     factor: float = 1.0
+    """How many times as long service takes, 1 or more."""
     offset_ns: int = 0
+    """How far the clock is ahead; behind where it is negative."""
 
 
 Fault = LinkFault | ActorFault
@@ -199,29 +177,20 @@ class FaultSpans:
 
 
 class LinkState(NamedTuple):
-    """What is wrong with a link, in one direction, at a time.
-
-    Attributes
-    ----------
-    loss, duplicate, reorder
-        Shares of the frames, 0 to less than 1.
-    reorder_ns
-        How much later a frame that is reordered comes, at most.
-    delay_ns
-        How much longer every frame takes.
-    cut
-        Whether no frame gets through.
-    bandwidth
-        What the bandwidth is multiplied by.
-    """
+    """What is wrong with a link, in one direction, at a time."""
 
     loss: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0
+    """Shares of the frames, 0 to less than 1."""
     reorder_ns: int = 0
+    """How much later a frame that is reordered comes, at most."""
     delay_ns: int = 0
+    """How much longer every frame takes."""
     cut: bool = False
+    """Whether no frame gets through."""
     bandwidth: float = 1.0
+    """What the bandwidth is multiplied by."""
 
 
 SOUND = LinkState()
@@ -250,25 +219,23 @@ class LinkFaults:
 
 def _together(faults: Iterable[LinkFault]) -> LinkState:
     """Return what is wrong where all of *faults* are there."""
-    state = SOUND
+    of_kind: defaultdict[str, list[LinkFault]] = defaultdict(list)
     for fault in faults:
-        match fault.kind:
-            case "loss":
-                state = state._replace(loss=_either(state.loss, fault.rate))
-            case "duplicate":
-                state = state._replace(duplicate=_either(state.duplicate, fault.rate))
-            case "reorder":
-                state = state._replace(
-                    reorder=_either(state.reorder, fault.rate),
-                    reorder_ns=max(state.reorder_ns, fault.delay_ns),
-                )
-            case "delay":
-                state = state._replace(delay_ns=state.delay_ns + fault.delay_ns)
-            case "partition":
-                state = state._replace(cut=True)
-            case "bandwidth":
-                state = state._replace(bandwidth=state.bandwidth * fault.factor)
-    return state
+        of_kind[fault.kind].append(fault)
+
+    def rate(kind: LinkKind) -> float:
+        """Return the chance that at least one fault of a kind happens."""
+        return reduce(lambda one, fault: 1 - (1 - one) * (1 - fault.rate), of_kind[kind], 0.0)
+
+    return LinkState(
+        loss=rate("loss"),
+        duplicate=rate("duplicate"),
+        reorder=rate("reorder"),
+        reorder_ns=max((fault.delay_ns for fault in of_kind["reorder"]), default=0),
+        delay_ns=sum(fault.delay_ns for fault in of_kind["delay"]),
+        cut="partition" in of_kind,
+        bandwidth=prod(fault.factor for fault in of_kind["bandwidth"]),
+    )
 
 
 class ActorFaults:
@@ -415,33 +382,25 @@ class _Periods:
         return now + number * self._every_ns, left_ns - number * work_ns
 
 
+@dataclass(eq=False)
 class Faults:
-    """All faults of a run.
+    """All faults of a run."""
 
-    Parameters
-    ----------
-    rows
-        What goes wrong.
-    placement
-        Actor name to the site it lives on.
-    sources
-        Actors that feed the others; they alone can stall.
-    seed
-        The run's: random moments are drawn from it, and the row's place.
-    """
+    faults: Sequence[Fault]
+    """What goes wrong."""
+    _: KW_ONLY
+    placement: Mapping[str, str]
+    """Actor name to the site it lives on."""
+    sources: Collection[str]
+    """Actors that feed the others; they alone can stall."""
+    seed: int
+    """The run's: random moments are drawn from it, and the row's place."""
 
-    def __init__(
-        self,
-        rows: Sequence[Fault],
-        *,
-        placement: Mapping[str, str],
-        sources: Collection[str],
-        seed: int,
-    ) -> None:
-        self.rows = [(fault, FaultSpans(fault, [seed, at])) for at, fault in enumerate(rows)]
-        """The rows in their order, each with when it is active."""
-        self._placement = placement
-        self._sources = sources
+    def __post_init__(self) -> None:
+        self.rows = [
+            (fault, FaultSpans(fault, [self.seed, at])) for at, fault in enumerate(self.faults)
+        ]
+        """The faults in their order, each with when it is active."""
 
     def on_link(self, sender: str, receiver: str) -> LinkFaults | None:
         """Return the faults of the way from one site to another; None where there never are any."""
@@ -456,18 +415,13 @@ class Faults:
 
     def on_actor(self, name: str) -> ActorFaults | None:
         """Return the faults of an actor; None where there never are any."""
-        site = self._placement[name]
+        site = self.placement[name]
         rows = [
             (fault, spans)
             for fault, spans in self.rows
             if isinstance(fault, ActorFault)
             and fnmatchcase(name, fault.actor)
             and fnmatchcase(site, fault.site)
-            and (fault.kind != "stall" or name in self._sources)
+            and (fault.kind != "stall" or name in self.sources)
         ]
         return ActorFaults(rows) if rows else None
-
-
-def _either(one: float, other: float) -> float:
-    """Return the chance that at least one of two things happens."""
-    return 1 - (1 - one) * (1 - other)

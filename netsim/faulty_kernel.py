@@ -15,17 +15,16 @@ acknowledged, as by an operating system. Other links and actors are as in the pl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from heapq import heappop
 from typing import Any, Literal
 from zlib import crc32
 
-import networkx as nx
 import numpy as np
 
-from actors.protocol import FEEDBACK, ActorError, Host, Reply, Wiring, channels
+from actors.protocol import FEEDBACK, ActorError, Reply, channels
 from netsim.connection import ACKNOWLEDGEMENT_BYTES, Acknowledgement, Receiving, Sending
 from netsim.faults import SOUND, ActorFaults, Faults, LinkFaults
 from netsim.kernel import ChannelState, Kernel, Letter, Node, SiteState
@@ -102,67 +101,42 @@ class _WrongClock:
         return self.latest_ns
 
 
+@dataclass(kw_only=True, eq=False)
 class FaultyKernel(Kernel):
-    """Runs one wired system over a network with faults.
+    """Runs one wired system over a network with faults."""
 
-    Parameters
-    ----------
-    faults
-        What goes wrong.
-    transport
-        What carries messages over links that have faults.
-    network, placement, wiring, host, seed, kernel
-        As for `netsim.kernel.Kernel`, with all of its others.
-    """
+    faults: Faults
+    """What goes wrong."""
+    transport: Transport = "reliable"
+    """What carries messages over links that have faults."""
 
-    def __init__(
-        self,
-        *,
-        faults: Faults,
-        transport: Transport = "reliable",
-        network: nx.Graph,
-        placement: Mapping[str, str],
-        wiring: Wiring,
-        host: Host,
-        seed: int,
-        **kernel: Any,
-    ) -> None:
-        self._reliable = transport == "reliable"
+    def __post_init__(self) -> None:
+        self._reliable = self.transport == "reliable"
         if not self._reliable:
             # What fails goes on as failed from that moment; a later fetch would be too late.
-            kernel["only_emit"] = ()
-        super().__init__(
-            network=network, placement=placement, wiring=wiring, host=host, seed=seed, **kernel
-        )
+            self.only_emit = ()
+        super().__post_init__()
         self._injected = Injected()
         self._counts: Counter[str] = self._injected.counts
         self._lost = self._doubled = 0
         self._connections: dict[ChannelState, _Connection] = {}
-        for sender, receiver in channels(wiring):
-            self._connect(sender, receiver, faults, network, placement, seed)
-        of_actors = {name: faults.on_actor(name) for name in wiring}
+        for sender, receiver in channels(self.wiring):
+            self._connect(sender, receiver)
+        of_actors = {name: self.faults.on_actor(name) for name in self.wiring}
         self._of_actor = {name: found for name, found in of_actors.items() if found}
         self._clocks = {
             name: _WrongClock(found) for name, found in self._of_actor.items() if found.skews
         }
         self._copies: set[Letter] = set()
-        self._host_submit = host.submit
+        self._host_submit = self._submit
         if self._clocks or not self._reliable:
             self._submit = self._submit_to_faulty
 
-    def _connect(
-        self,
-        sender: str,
-        receiver: str,
-        faults: Faults,
-        network: nx.Graph,
-        placement: Mapping[str, str],
-        seed: int,
-    ) -> None:
+    def _connect(self, sender: str, receiver: str) -> None:
         """Prepare the connection between two actors, if their link has faults."""
-        here, there = placement[sender], placement[receiver]
-        link = link_between(network, here, there)
-        onward, backward = faults.on_link(here, there), faults.on_link(there, here)
+        here, there, seed = self.placement[sender], self.placement[receiver], self.seed
+        link = link_between(self.network, here, there)
+        onward, backward = self.faults.on_link(here, there), self.faults.on_link(there, here)
         if link is None or not (onward or backward):
             return
         ends = self._nodes[sender], self._nodes[receiver]

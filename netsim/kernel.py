@@ -23,8 +23,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
-from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, cast
 from zlib import crc32
 
 import networkx as nx
@@ -72,26 +71,22 @@ _NOTHING = Sent("", (), None, 0, 0, NO_SPAN)
 """What a timer carries."""
 
 
+@dataclass(slots=True, eq=False)
 class SiteState:
     """The kernel's record of one site: cores that actors compete for, and one port each way."""
 
-    __slots__ = (
-        "coming", "cores", "egress_free_ns", "foresees", "free_cores", "ingress_free_ns", "ready",
-        "received_ns",
-    )  # fmt: skip
-
-    def __init__(self, cores: int) -> None:
-        self.cores = self.free_cores = cores
-        self.ready: list[tuple[int, int, Node]] = []
-        """Actors that wait for a core, by how long they have waited and rank: a heap."""
-        self.egress_free_ns = 0
-        self.ingress_free_ns = 0
-        self.foresees = True
-        """Whether every message takes some time to reach it, so that `coming` is their order."""
-        self.coming: deque[Letter] = deque()
-        """Messages on their way to its port, in the order in which they will reach it."""
-        self.received_ns = 0
-        """When the port has received all that were on their way before those."""
+    cores: int
+    free_cores: int
+    ready: list[tuple[int, int, Node]] = field(default_factory=list)
+    """Actors that wait for a core, by how long they have waited and rank: a heap."""
+    egress_free_ns: int = 0
+    ingress_free_ns: int = 0
+    foresees: bool = True
+    """Whether every message takes some time to reach it, so that `coming` is their order."""
+    coming: deque[Letter] = field(default_factory=deque)
+    """Messages on their way to its port, in the order in which they will reach it."""
+    received_ns: int = 0
+    """When the port has received all that were on their way before those."""
 
 
 @dataclass(slots=True)
@@ -173,18 +168,8 @@ def _profiles_at_sites(
     return profiles
 
 
-class _Event(Protocol):
-    """The subject of a scheduled action; without faults, a message."""
-
-    @property
-    def priority(self) -> int:
-        """At equal times the least priority is first."""
-
-
-_AnyEvent = TypeVar("_AnyEvent", bound=_Event)
-
-_Action = Callable[[_AnyEvent, int], None]
-"""Called with the event and the time."""
+_Action = Callable[[Any, int], None]
+"""Called with the event, which has a priority (without faults, a message), and the time."""
 
 
 class _Clock(simpy.Environment):
@@ -196,9 +181,9 @@ class _Clock(simpy.Environment):
 
     def __init__(self) -> None:
         super().__init__(initial_time=0)
-        self._events = cast(list[tuple[int, int, int, _Action[Any], Any]], self._queue)
+        self._events = cast(list[tuple[int, int, int, _Action, Any]], self._queue)
 
-    def at(self, at_ns: int, action: _Action[_AnyEvent], event: _AnyEvent) -> None:
+    def at(self, at_ns: int, action: _Action, event: Any) -> None:
         """Schedule *action* on *event* at *at_ns*; at equal times the least priority is first.
 
         Raise :exc:`NetworkError` where that is after the end of virtual time.
@@ -223,116 +208,93 @@ class _Clock(simpy.Environment):
         return bool(queue)
 
 
+@dataclass(slots=True, eq=False)
 class ChannelState:
     """The kernel's record of a channel, which never reorders; within one site it takes no time."""
 
-    __slots__ = ("bandwidth_bps", "draw_ns", "due", "last_first_bit_ns", "receiver", "served")
-
-    def __init__(
-        self,
-        receiver: Node,
-        bandwidth_bps: int = 0,
-        draw_ns: Callable[[], int] | None = None,
-    ) -> None:
-        self.receiver = receiver
-        self.bandwidth_bps = bandwidth_bps
-        self.draw_ns = draw_ns
-        self.last_first_bit_ns = 0
-        self.due = 0
-        """Messages that were to be received so far, see `Outcome.due`."""
-        self.served = 0
-        """Those that were served; of a run with snapshots alone."""
+    receiver: Node
+    bandwidth_bps: int = 0
+    draw_ns: Callable[[], int] | None = None
+    last_first_bit_ns: int = 0
+    due: int = 0
+    """Messages that were to be received so far, see `Outcome.due`."""
+    served: int = 0
+    """Those that were served; of a run with snapshots alone."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Kernel:
-    """Runs one wired system over one network in virtual time.
+    """Runs one wired system over one network in virtual time."""
 
-    Parameters
-    ----------
-    wiring
-        Actor name to port to receivers; every actor is a key, in the order of rank.
-    placement
-        Actor name to the site it lives on.
-    network
-        Sites (``cores``) and edges (``link``), see `netsim.network`.
-    profile
-        What work costs.
-    operators
-        Actor name to what it costs there, where that is another profile.
-    host
-        Runs the actors.
-    seed
-        Of the latencies drawn.
-    trace
-        Takes every message.
-    collect
-        Called with the results an actor emitted, in virtual order.
-    inbox_messages
-        Room of each inbox, at least 1.
-    only_emit
-        Actors that emit what they receive and ask for nothing else: a message costs them the floor,
-        so nothing in virtual time waits for their replies, and they are fetched later.
-    """
+    wiring: Wiring
+    """Actor name to port to receivers; every actor is a key, in the order of rank."""
+    placement: Mapping[str, str]
+    """Actor name to the site it lives on."""
+    network: nx.Graph
+    """Sites (``cores``) and edges (``link``), see `netsim.network`."""
+    profile: CostProfile
+    """What work costs."""
+    host: Host
+    """Runs the actors."""
+    seed: int
+    """Of the latencies drawn."""
+    trace: Trace
+    """Takes every message."""
+    collect: Callable[[list[Any]], None]
+    """Called with the results an actor emitted, in virtual order."""
+    inbox_messages: int = INBOX_MESSAGES
+    """Room of each inbox, at least 1."""
+    only_emit: Collection[str] = ()
+    """Actors that emit what they receive and ask for nothing else: a message costs them the floor,
+    so nothing in virtual time waits for their replies, and they are fetched later."""
+    operators: Mapping[str, CostProfile] = field(default_factory=dict)
+    """Actor name to what it costs there, where that is another profile."""
 
-    def __init__(
-        self,
-        *,
-        wiring: Wiring,
-        placement: Mapping[str, str],
-        network: nx.Graph,
-        profile: CostProfile,
-        host: Host,
-        seed: int,
-        trace: Trace,
-        collect: Callable[[list[Any]], None],
-        inbox_messages: int = INBOX_MESSAGES,
-        only_emit: Collection[str] = (),
-        operators: Mapping[str, CostProfile] = MappingProxyType({}),
-    ) -> None:
-        if inbox_messages < 1:
-            raise NetworkError(f"inboxes of {inbox_messages} messages: must be at least 1")
+    def __post_init__(self) -> None:
+        if self.inbox_messages < 1:
+            raise NetworkError(f"inboxes of {self.inbox_messages} messages: must be at least 1")
         self._clock = _Clock()
         self._at = self._clock.at
-        self._submit, self._reply = host.submit, host.reply
-        self._trace = trace
-        self._record = trace.record
-        self._collect = collect
+        self._submit, self._reply = self.host.submit, self.host.reply
+        self._record = self.trace.record
         self._unfetched: deque[Letter] = deque()
         self._unfetched_bytes = 0
         self._tickets = 0
         self._tuples = self._messages = self._nbytes = 0
         self._served = self._end_ns = 0
         self._unpriced: dict[str, None] = {}
-
-        self._sites = {name: SiteState(data["cores"]) for name, data in network.nodes(data=True)}
-        profiles = _profiles_at_sites(placement, network, profile, operators)
-        wired = channels(wiring)
+        cores = self.network.nodes(data="cores")
+        self._sites = {name: SiteState(cores=n, free_cores=n) for name, n in cores}
+        profiles = _profiles_at_sites(self.placement, self.network, self.profile, self.operators)
+        wired = channels(self.wiring)
         fed = {receiver for _, receiver in wired}
         self._nodes = {
             name: Node(
                 name=name,
                 rank=rank,
-                site=self._sites[placement[name]],
-                credits=inbox_messages,
+                site=self._sites[self.placement[name]],
+                credits=self.inbox_messages,
                 profiles=profiles[name],
                 is_source=name not in fed,
-                only_emits=name in only_emit,
+                only_emits=name in self.only_emit,
             )
-            for rank, name in enumerate(wiring)
+            for rank, name in enumerate(self.wiring)
         }
         for sender, receiver in wired:
             if sender == receiver:
                 raise NetworkError(f"{sender} is wired to itself: use a timer")
-            link = link_between(network, placement[sender], placement[receiver])
+            link = link_between(self.network, self.placement[sender], self.placement[receiver])
             node = self._nodes[receiver]
             channel = ChannelState(node)
             if link is not None:
-                draws = [seed, crc32(f"{sender}>{receiver}".encode())]
+                draws = [self.seed, crc32(f"{sender}>{receiver}".encode())]
                 channel = ChannelState(node, link.bandwidth_bps, link.latency.sampler(draws))
                 node.site.foresees &= link.latency.least_ns > 0
             self._nodes[sender].channels[receiver] = channel
         self._port_code = {
-            name: code for code, name in enumerate(trace_names(wiring)) if code >= len(wiring)
+            name: code
+            for code, name in enumerate(trace_names(self.wiring))
+            if code >= len(self.wiring)
         }
         self._timer_code = self._port_code[TIMER]
 
@@ -343,7 +305,7 @@ class Kernel:
         """
         self._begin()
         while self._clock.advance(_EVENTS_BETWEEN_REPORTS):
-            self._trace.flush_if_full()
+            self.trace.flush_if_full()
             if progress:
                 progress(self._progress())
         self._fetch()
@@ -365,7 +327,7 @@ class Kernel:
             in_flight=self._messages - self._served,
             standstill=self._standstill(),
             unserved=self._unserved_failures(),
-            digest=self._trace.close(),
+            digest=self.trace.close(),
             unpriced=tuple(self._unpriced),
         )
 
@@ -435,21 +397,14 @@ class Kernel:
             first_bit_ns = channel.last_first_bit_ns
         channel.last_first_bit_ns = letter.first_bit_ns = first_bit_ns
         site = letter.receiver.site
-        if site.foresees:
-            self._foresee(letter, site, now)
-        else:
+        if not site.foresees:
             self._at(first_bit_ns, self._reach, letter)
-
-    def _foresee(self, letter: Letter, site: SiteState, now: int) -> None:
-        """Find out when *letter* arrives, given all others that are on their way to *site*.
-
-        The port receives messages in the order of their first bits. One that is sent later and gets
-        there sooner puts off those it overtakes: they wait again when their time has come.
-        """
-        coming, first_bit_ns = site.coming, letter.first_bit_ns
+            return
+        # The port receives messages in the order of their first bits. One that is sent later and
+        # gets there sooner puts off those it overtakes: they wait again when their time has come.
+        coming = site.coming
         while coming and coming[0].first_bit_ns <= now:
             site.received_ns = coming.popleft().arrived_ns
-        free_ns = site.ingress_free_ns
         if coming:
             last = coming[-1]
             if last.first_bit_ns > first_bit_ns or (
@@ -458,9 +413,10 @@ class Kernel:
                 self._overtake(letter, site)
                 return
         coming.append(letter)
-        arrives_ns = (free_ns if free_ns > first_bit_ns else first_bit_ns) + letter.tx_ns
-        letter.arrived_ns = site.ingress_free_ns = arrives_ns
-        self._at(arrives_ns, self._arrive, letter)
+        free_ns = site.ingress_free_ns
+        letter.arrived_ns = (free_ns if free_ns > first_bit_ns else first_bit_ns) + tx_ns
+        site.ingress_free_ns = letter.arrived_ns
+        self._at(letter.arrived_ns, self._arrive, letter)
 
     def _overtake(self, letter: Letter, site: SiteState) -> None:
         """Put *letter* before those whose first bit comes later, and put off their arrival."""
@@ -497,11 +453,7 @@ class Kernel:
         )
         letter.handle = None
         node.inbox.append(letter)
-        self._go_on(node, now)
-
-    def _go_on(self, node: Node, now: int) -> None:
-        """Serve the next message in the inbox of *node*, if there is one and it is free to."""
-        if node.inbox and not node.busy and not node.unsent:
+        if not node.busy and not node.unsent:
             self._start(node, now)
 
     def _start(self, node: Node, now: int) -> None:
@@ -548,7 +500,9 @@ class Kernel:
 
     def _resume(self, letter: Letter, now: int) -> None:
         """Resume the sender of *letter*, its last message that waited for room."""
-        self._go_on(letter.sender, now)
+        node = letter.sender
+        if node.inbox and not node.busy and not node.unsent:
+            self._start(node, now)
 
     def _sync(self, letter: Letter, now: int) -> None:
         node = letter.receiver
@@ -592,7 +546,7 @@ class Kernel:
                     f"{letter.receiver.name} only emits, as its topology says, but it sent, set a "
                     "timer or charged work"
                 )
-            self._collect(reply.emitted)
+            self.collect(reply.emitted)
         self._unfetched_bytes = 0
 
     def _extra_ns(self, letter: Letter, reply: Reply) -> int:
@@ -642,9 +596,14 @@ class Kernel:
         else:
             reply, letter.reply = letter.reply or _NO_REPLY, None
         if reply.emitted:
-            self._collect(reply.emitted)
+            self.collect(reply.emitted)
         for sent in reply.sends:
-            self._send(node, sent, now)
+            for name in sent.receivers:
+                channel = node.channels[name]
+                message = Letter(node, channel.receiver, sent.port, now, sent)
+                message.channel = channel
+                self._post(message, now)
+            self._tuples += sent.rows if node.is_source else 0
         if node.unsent:
             # A blocked source must not run on: its clock waits with it.
             node.delayed_timers += reply.timers
@@ -655,16 +614,8 @@ class Kernel:
         site.free_cores += 1
         if site.ready:
             self._start(heappop(site.ready)[2], now)
-        self._go_on(node, now)
-
-    def _send(self, node: Node, sent: Sent, now: int) -> None:
-        for name in sent.receivers:
-            channel = node.channels[name]
-            letter = Letter(node, channel.receiver, sent.port, now, sent)
-            letter.channel = channel
-            self._post(letter, now)
-        if node.is_source:
-            self._tuples += sent.rows
+        if node.inbox and not node.busy and not node.unsent:
+            self._start(node, now)
 
     def _set_timers(self, node: Node, timers: list[tuple[int, str]], now: int) -> None:
         for at_ns, name in timers:

@@ -42,21 +42,15 @@ class NetworkError(JoinsimError, ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Latency:
-    """How long a link takes to carry a bit across, drawn anew for every message.
-
-    Attributes
-    ----------
-    kind
-        ``constant``; ``uniform`` on mean_ns ± spread_ns; ``normal`` with standard deviation
-        spread_ns; ``pareto``: mean_ns at the least, and a tail of scale spread_ns and shape 2.5.
-        A drawn value below 0 counts as 0.
-    mean_ns, spread_ns
-        Nanoseconds, 0 or more.
-    """
+    """How long a link takes to carry a bit across, drawn anew for every message."""
 
     kind: str = "constant"
+    """``constant``; ``uniform`` on mean_ns ± spread_ns; ``normal`` with standard deviation
+    spread_ns; ``pareto``: mean_ns at the least, and a tail of scale spread_ns and shape 2.5. A
+    drawn value below 0 counts as 0."""
     mean_ns: int
     spread_ns: int = 0
+    """Nanoseconds, 0 or more."""
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
@@ -105,18 +99,12 @@ _KINDS = ("constant", *_DRAWS)
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """A link between two sites, the same in both directions.
-
-    Attributes
-    ----------
-    latency
-        Propagation time.
-    bandwidth_bps
-        Bits per second of each of the two ports, at least 1.
-    """
+    """A link between two sites, the same in both directions."""
 
     latency: Latency
+    """Propagation time."""
     bandwidth_bps: int
+    """Bits per second of each of the two ports, at least 1."""
 
     def __post_init__(self) -> None:
         if self.bandwidth_bps < 1:

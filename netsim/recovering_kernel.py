@@ -82,61 +82,40 @@ class Results(Protocol):
 
 @dataclass(slots=True)
 class _Snapshot:
-    """A snapshot, while it is taken and afterwards; without states it is the beginning.
-
-    Attributes
-    ----------
-    epoch
-        Its number: of messages that are sent after it.
-    missing
-        Actors and channels whose part is not there yet.
-    marked
-        Channels, by the ranks of sender and receiver, whose marker has come.
-    states
-        Actor name to its state.
-    letters
-        Sender, receiver and content of each message that was under way, in the order of arrival.
-    timers
-        Whose, port, and when it fires.
-    """
+    """A snapshot, while it is taken and afterwards; without states it is the beginning."""
 
     epoch: int
+    """Its number: of messages that are sent after it."""
     missing: int = 0
+    """Actors and channels whose part is not there yet."""
     marked: set[tuple[int, int]] = field(default_factory=set)
+    """Channels, by the ranks of sender and receiver, whose marker has come."""
     states: dict[str, Sized] = field(default_factory=dict)
+    """Actor name to its state."""
     letters: list[tuple[Node, Node, Sent]] = field(default_factory=list)
+    """Sender, receiver and content of each message that was under way, in the order of arrival."""
     timers: list[tuple[Node, str, int]] = field(default_factory=list)
+    """Whose, port, and when it fires."""
 
 
 @dataclass(slots=True)
 class _Part:
-    """An actor's part in snapshots and crashes.
-
-    Attributes
-    ----------
-    epoch
-        Number of the latest snapshot that has its state.
-    sends
-        Epoch of what it sends: of the state that the served message changed.
-    marked
-        Whether its markers for the latest snapshot have left.
-    timers
-        Those that have not fired, and when they do.
-    down_until_ns
-        When it receives again after a crash; with snapshots, not before all actors go back.
-    starts_ns
-        When it can start again after a crash.
-    started_ns
-        When it did: services that began earlier were interrupted.
-    """
+    """An actor's part in snapshots and crashes."""
 
     epoch: int = 0
+    """Number of the latest snapshot that has its state."""
     sends: int = 0
+    """Epoch of what it sends: of the state that the served message changed."""
     marked: bool = True
+    """Whether its markers for the latest snapshot have left."""
     timers: dict[Letter, int] = field(default_factory=dict)
+    """Those that have not fired, and when they do."""
     down_until_ns: int = 0
+    """When it receives again after a crash; with snapshots, not before all actors go back."""
     starts_ns: int = 0
+    """When it can start again after a crash."""
     started_ns: int = 0
+    """When it did: services that began earlier were interrupted."""
 
 
 @dataclass(slots=True)
@@ -157,42 +136,29 @@ class _Control(Letter):
         self.priority = -1  # before the messages of its time
 
 
+@dataclass(kw_only=True, eq=False)
 class RecoveringKernel(Kernel):
-    """The part of a kernel in which actors crash, and recover.
+    """The part of a kernel in which actors crash, and recover."""
 
-    Parameters
-    ----------
-    guarantee
-        ``exactly_once``: results are committed when the snapshot behind them is complete.
-        ``at_least_once``: results are passed on at once; after a crash some come again.
-        ``none``: there are no snapshots, and a crashed actor begins anew.
-    interval_ns
-        Virtual time from one snapshot to the next; one that is not complete puts off the next.
-    storage_bps
-        How fast an actor's state is stored and restored, bits per virtual second.
-    results
-        Takes what actors emit.
-    others
-        As for `Kernel`.
-    """
+    guarantee: Guarantee
+    """``exactly_once``: results are committed when the snapshot behind them is complete.
+    ``at_least_once``: results are passed on at once; after a crash some come again.
+    ``none``: there are no snapshots, and a crashed actor begins anew."""
+    interval_ns: int
+    """Virtual time from one snapshot to the next; one that is not complete puts off the next."""
+    storage_bps: int
+    """How fast an actor's state is stored and restored, bits per virtual second."""
+    host: RestartingHost
+    results: Results
+    """Takes what actors emit."""
+    collect: Callable[[list[Any]], None] = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        guarantee: Guarantee,
-        interval_ns: int,
-        storage_bps: int,
-        host: RestartingHost,
-        results: Results,
-        **others: Any,
-    ) -> None:
+    def __post_init__(self) -> None:
         # Results of actors that only emit are needed by epoch, so they are fetched at once.
-        others["only_emit"] = ()
-        super().__init__(host=host, collect=self._gather, **others)
-        self._guarantee, self._interval_ns, self._storage_bps = guarantee, interval_ns, storage_bps
-        self._host, self._results = host, results
+        self.only_emit = ()
+        self.collect = self._gather
+        super().__post_init__()
         self._parts = [_Part() for _ in self._nodes]
-        self._room = next(iter(self._nodes.values())).credits
         self._taking: _Snapshot | None = None
         self._put_off: _Control | None = None
         """A snapshot that is not due before something has changed."""
@@ -205,7 +171,7 @@ class RecoveringKernel(Kernel):
         is still that of the present."""
         self._tally: Counter[str] = Counter()
         sources = [node.name for node in self._nodes.values() if node.is_source]
-        graph = nx.DiGraph(channels(others["wiring"]))
+        graph = nx.DiGraph(channels(self.wiring))
         graph.add_nodes_from(sources)
         layers = nx.bfs_layers(graph, sources)
         self._reached = [self._nodes[name] for name in chain.from_iterable(layers)]
@@ -219,11 +185,11 @@ class RecoveringKernel(Kernel):
     def _outcome(self) -> Outcome:
         """Commit the results that are left, and return how the run ended."""
         outcome = super()._outcome()
-        self._results.commit(None, outcome.virtual_ns)
+        self.results.commit(None, outcome.virtual_ns)
         names = ("crashes", "restarts", "snapshots", "snapshot_bytes")
         counts = {name: self._tally[name] for name in names}
         recovered = Recovered(
-            guarantee=self._guarantee,
+            guarantee=self.guarantee,
             # Nothing else leaves a snapshot incomplete, but actors that wait for room for ever.
             marker_lost=self._taking is not None and not outcome.standstill,
             **counts,
@@ -236,18 +202,13 @@ class RecoveringKernel(Kernel):
         self._last.timers = [(node, START, 0) for node in sources]
         for node, port, at_ns in self._last.timers:
             self._set_timer(node, port, at_ns, 0)
-        if self._guarantee != "none":
+        if self.guarantee != "none":
             self._put_off = _Control(sources[0])
             self._await_snapshot(0)
         for node in self._nodes.values():
             self._await_crash(node, 0)
 
     # Additions to the handling of messages.
-
-    def _send(self, node: Node, sent: Sent, now: int) -> None:
-        fed = self._tuples
-        super()._send(node, sent, now)
-        self._fed[self._parts[node.rank].sends] += self._tuples - fed
 
     def _post(self, letter: Letter, now: int) -> None:
         letter.epoch = self._parts[letter.sender.rank].sends
@@ -305,7 +266,9 @@ class RecoveringKernel(Kernel):
         self._gathering = letter.epoch, now
         if letter.sender is not node:
             letter.channel.served += 1
+        fed = self._tuples
         super()._complete(letter, now)
+        self._fed[letter.epoch] += self._tuples - fed
         if letter.port == _STORED:
             self._send_markers(node, now)
         else:
@@ -314,7 +277,7 @@ class RecoveringKernel(Kernel):
 
     def _fail(self, letter: Letter, failure: ActorError, now: int) -> None:
         """End an actor that may have lost what it needs; raise the *failure* of any other."""
-        if self._guarantee != "none" or not self._tally["crashes"]:
+        if self.guarantee != "none" or not self._tally["crashes"]:
             raise failure
         self._stop(letter.receiver, now, until_ns=FOREVER_NS)
         self._lose_served(letter, now)
@@ -324,7 +287,7 @@ class RecoveringKernel(Kernel):
 
     def _gather(self, results: list[Any]) -> None:
         epoch, now = self._gathering
-        self._results.add(epoch, results, now)
+        self.results.add(epoch, results, now)
 
     # Snapshots.
 
@@ -338,8 +301,8 @@ class RecoveringKernel(Kernel):
         """Schedule a postponed snapshot for the next interval."""
         if control := self._put_off:
             self._put_off = None
-            began_ns = now // self._interval_ns * self._interval_ns
-            self._await(control, began_ns + self._interval_ns, self._take_snapshot)
+            began_ns = now // self.interval_ns * self.interval_ns
+            self._await(control, began_ns + self.interval_ns, self._take_snapshot)
 
     def _take_snapshot(self, control: _Control, now: int) -> None:
         """Begin a snapshot at the sources, unless nothing has changed since the last.
@@ -363,7 +326,7 @@ class RecoveringKernel(Kernel):
     def _store(self, node: Node, now: int) -> None:
         """Store the state of *node*; its markers leave when that is done."""
         snapshot, part = self._snapshot, self._parts[node.rank]
-        state = snapshot.states[node.name] = self._host.snapshot(node.name)
+        state = snapshot.states[node.name] = self.host.snapshot(node.name)
         part.marked = False
         self._occupy(node, _STORED, len(state), now)
         part.epoch = snapshot.epoch
@@ -372,9 +335,10 @@ class RecoveringKernel(Kernel):
         """Keep *node* busy with storing or restoring a state of *nbytes*."""
         letter = Letter(node, node, port, now)
         letter.epoch = self._parts[node.rank].epoch
-        letter.reply = _Pause(pause_ns=nbytes * BYTE_NS // self._storage_bps)
+        letter.reply = _Pause(pause_ns=nbytes * BYTE_NS // self.storage_bps)
         node.inbox.append(letter)
-        self._go_on(node, now)
+        if not node.busy and not node.unsent:
+            self._start(node, now)
 
     def _send_markers(self, node: Node, now: int) -> None:
         """Send a marker down each channel, behind all messages of the epoch before."""
@@ -405,7 +369,7 @@ class RecoveringKernel(Kernel):
             self._count_part(now)
 
     def _log(self, letter: Letter) -> None:
-        handle = self._host.keep(letter.receiver.name, letter.handle)
+        handle = self.host.keep(letter.receiver.name, letter.handle)
         sent = Sent(letter.port, (), handle, letter.nbytes, letter.rows, letter.span)
         self._snapshot.letters.append((letter.sender, letter.receiver, sent))
 
@@ -417,7 +381,7 @@ class RecoveringKernel(Kernel):
             self._last, self._taking, self._rollbacks = snapshot, None, 0
             self._tally["snapshots"] += 1
             self._tally["snapshot_bytes"] += sum(map(len, snapshot.states.values()))
-            self._results.commit(snapshot.epoch, now)
+            self.results.commit(snapshot.epoch, now)
             self._await_snapshot(now)
 
     # Crashes.
@@ -455,7 +419,7 @@ class RecoveringKernel(Kernel):
         self._tally["crashes"] += 1
         part = self._parts[node.rank]
         part.starts_ns = max(part.starts_ns, control.end_ns)
-        alone = self._guarantee == "none"
+        alone = self.guarantee == "none"
         self._stop(node, now, until_ns=control.end_ns if alone else FOREVER_NS)
         self._at(control.end_ns, self._restart, control)
 
@@ -476,7 +440,7 @@ class RecoveringKernel(Kernel):
         node = control.receiver
         self._await_crash(node, now)
         part = self._parts[node.rank]
-        if self._guarantee != "none":
+        if self.guarantee != "none":
             # Unless it crashed again meanwhile, or went back with the others.
             if part.starts_ns == now and all(one.starts_ns <= now for one in self._parts):
                 self._roll_back(now)
@@ -486,7 +450,7 @@ class RecoveringKernel(Kernel):
             if not node.is_source:  # its position in the streams is in no memory that is lost
                 part.timers.clear()
                 node.delayed_timers = []
-                self._host.restore(node.name, None)
+                self.host.restore(node.name, None)
 
     def _roll_back(self, now: int) -> None:
         """Put all actors back to the last complete snapshot."""
@@ -498,8 +462,8 @@ class RecoveringKernel(Kernel):
                 f"recovery: after {_MOST_ROLLBACKS} restarts from the same snapshot there is no "
                 "newer one: let actors crash less often, or take snapshots more often"
             )
-        self._host.forget()
-        self._results.discard(snapshot.epoch)
+        self.host.forget()
+        self.results.discard(snapshot.epoch)
         self._fed = Counter({e: rows for e, rows in self._fed.items() if e < snapshot.epoch})
         self._tuples = self._fed.total()
         self._dropped += self._under_way()
@@ -512,13 +476,14 @@ class RecoveringKernel(Kernel):
         heapify(events)
         self._clear_sites(now)
         for node in self._nodes.values():
-            node.credits, node.busy, node.unsent, node.delayed_timers = self._room, False, 0, []
+            node.credits, node.busy, node.unsent = self.inbox_messages, False, 0
+            node.delayed_timers = []
             node.inbox.clear()
             node.waiting.clear()
             self._parts[node.rank] = _Part(epoch=snapshot.epoch, sends=snapshot.epoch)
         for node in self._nodes.values():
             state = snapshot.states.get(node.name)
-            self._host.restore(node.name, state)
+            self.host.restore(node.name, state)
             self._occupy(node, _RESTORED, 0 if state is None else len(state), now)
         for sender, receiver, sent in snapshot.letters:
             letter = Letter(sender, receiver, sent.port, now, sent)
@@ -548,7 +513,7 @@ class RecoveringKernel(Kernel):
     def _lose(self, letter: Letter, now: int) -> None:
         """Drop a message that is, or would be, in the inbox of an actor that is down."""
         node = letter.receiver
-        if self._guarantee != "none":
+        if self.guarantee != "none":
             return  # all that is under way is dropped when the actors go back
         if letter.sender is node:
             self._lose_timer(letter, now)
@@ -577,7 +542,7 @@ class RecoveringKernel(Kernel):
     def _lose_served(self, letter: Letter, now: int) -> None:
         """Drop the effects of a message whose service a crash interrupted."""
         node = letter.receiver
-        if self._guarantee == "none":
+        if self.guarantee == "none":
             if letter.sender is node:
                 self._lose_timer(letter, now)
             else:
@@ -592,11 +557,14 @@ class RecoveringKernel(Kernel):
         return letter.reply or self._reply(letter.ticket)
 
 
+@dataclass(kw_only=True, eq=False)
 class RecoveringFaultyKernel(FaultyKernel, RecoveringKernel):
-    """A kernel with crashes and all other faults; parameters as for both.
+    """A kernel with crashes and all other faults.
 
     What a link or a pause does to a message comes first: recovery sees those that arrive.
     """
+
+    collect: Callable[[list[Any]], None] = field(init=False)  # as of `RecoveringKernel`
 
     def _next_crash(self, node: Node, now: int) -> tuple[int, int] | None:
         faults = self._of_actor.get(node.name)
@@ -607,7 +575,7 @@ class RecoveringFaultyKernel(FaultyKernel, RecoveringKernel):
 
         One that has crashed and begun anew meanwhile goes on: the failure was of the one before.
         """
-        if self._guarantee == "none" and self._interrupted(letter, now):
+        if self.guarantee == "none" and self._interrupted(letter, now):
             self._lose_served(letter, now)
             return
         super()._fail(letter, failure, now)

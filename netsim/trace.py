@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -60,33 +61,24 @@ def name_codes(names: pa.DictionaryArray, codes: Mapping[str, int]) -> np.ndarra
     return found
 
 
+@dataclass(eq=False)
 class Trace:
-    """Collects rows, updates a running digest, and writes Parquet if given a path.
+    """Collects rows, updates a running digest, and writes Parquet if given a path."""
 
-    Parameters
-    ----------
-    names
-        What the small integers of the columns sender, receiver and port stand for.
-    path
-        Parquet file to write; None computes only the digest.
-    on_rows
-        Called with the names, and some thousand rows at a time: int64, columns as `COLUMNS`.
-    """
+    names: Sequence[str]
+    """What the small integers of the columns sender, receiver and port stand for."""
+    path: Path | None = None
+    """Parquet file to write; None computes only the digest."""
+    on_rows: Callable[[Sequence[str], np.ndarray], None] | None = None
+    """Called with the names, and some thousand rows at a time: int64, columns as `COLUMNS`."""
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        path: Path | None = None,
-        on_rows: Callable[[Sequence[str], np.ndarray], None] | None = None,
-    ) -> None:
-        self._on_rows = on_rows
-        self._listed = list(names)
-        self._names = pa.array(list(names), pa.string())
+    def __post_init__(self) -> None:
+        self._names = pa.array(list(self.names), pa.string())
         self._rows: list[bytes] = []
-        self._hash = hashlib.sha256("\n".join(names).encode())
+        self._hash = hashlib.sha256("\n".join(self.names).encode())
         # Sequence numbers and times differ little from row to row: their differences are short.
-        self._file = path and WholeTable(
-            path,
+        self._file = self.path and WholeTable(
+            self.path,
             TRACE_SCHEMA,
             compression="zstd",
             use_dictionary=list(_NAMED),
@@ -132,8 +124,8 @@ class Trace:
         self._rows.clear()
         self._hash.update(packed)
         rows = np.frombuffer(packed, "<i8").reshape(-1, len(COLUMNS))
-        if self._on_rows:
-            self._on_rows(self._listed, rows)
+        if self.on_rows:
+            self.on_rows(self.names, rows)
         if self._file:
             columns = [
                 pa.DictionaryArray.from_arrays(pa.array(rows[:, i], pa.int32()), self._names)

@@ -23,9 +23,8 @@ from annotated_types import Interval
 from pydantic.dataclasses import dataclass
 
 from actors.panjoin.chain import ChainRule
-from actors.panjoin.indexed_query import IndexedQuery
 from actors.panjoin.manager import Manager, OutOfOrderManager, Prefilter, Spreader
-from actors.panjoin.worker import OutOfOrderWorker, Worker
+from actors.panjoin.worker import IndexedQuery, OutOfOrderWorker, Worker
 from actors.protocol import FEEDBACK
 from actors.source import Source
 from joins.indexes.panjoin.accelerator import Accelerator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 from zlib import crc32
 
@@ -137,14 +138,7 @@ class MeasuredMessages:
 
 
 class Cell(RecordingContext):
-    """An actor, and the context that records for it.
-
-    Attributes
-    ----------
-    seconds
-        Time that the actor has spent receiving, by the clock that the cell was given: of the
-        `MeasuredMessages` where some arrivals are *measured*, by default of all messages.
-    """
+    """An actor, and the context that records for it."""
 
     __slots__ = ("_clock", "_is_ours", "_measured", "_seed", "_spec", "actor", "seconds")
 
@@ -161,6 +155,8 @@ class Cell(RecordingContext):
         self._spec, self._seed, self._is_ours = spec, seed, spec.is_ours
         self.actor = self._build()
         self.seconds = 0.0
+        """Time that the actor has spent receiving, by the clock that the cell was given: of the
+        `MeasuredMessages` where some arrivals are *measured*, by default of all messages."""
         self._clock = clock
         self._measured = MeasuredMessages(*measured) if measured else None
 
@@ -250,42 +246,32 @@ def _is_int64(number: Any) -> bool:
     return isinstance(number, _INTEGERS) and bool(-(2**63) <= number < 2**63)
 
 
+@dataclass(eq=False)
 class InlineHost:
-    """Runs actors in this process, each message at the moment it arrives.
+    """Runs actors in this process, each message at the moment it arrives."""
 
-    Parameters
-    ----------
-    specs
-        Actor name to how it is built.
-    wiring
-        Who is wired to whom.
-    seed
-        The run's seed.
-    serialise
-        Pass every payload through the serialisation that another process would force on it, and
-        freeze its arrays, so that nothing works here that would fail elsewhere.
-    clock
-        What the time spent in actors is read from. The processor's own leaves out what other
-        programs took meanwhile, and reading it takes longer than the kernel's part of a message.
-    measured
-        The arrivals whose messages `seconds` are of, the first and the one past the last; by
-        default they are of all messages.
-    """
+    specs: Mapping[str, ActorSpec]
+    """Actor name to how it is built."""
+    wiring: Wiring
+    """Who is wired to whom."""
+    seed: int
+    """The run's seed."""
+    _: KW_ONLY
+    serialise: bool = False
+    """Pass every payload through the serialisation that another process would force on it, and
+    freeze its arrays, so that nothing works here that would fail elsewhere."""
+    clock: Clock = time.perf_counter
+    """What the time spent in actors is read from. The processor's own leaves out what other
+    programs took meanwhile, and reading it takes longer than the kernel's part of a message."""
+    measured: tuple[int, int] | None = None
+    """The arrivals whose messages `seconds` are of, the first and the one past the last; by default
+    they are of all messages."""
 
-    def __init__(
-        self,
-        specs: Mapping[str, ActorSpec],
-        wiring: Wiring,
-        seed: int,
-        *,
-        serialise: bool = False,
-        clock: Clock = time.perf_counter,
-        measured: tuple[int, int] | None = None,
-    ) -> None:
+    def __post_init__(self) -> None:
         self.cells = {
-            name: Cell(name, spec, wiring, seed, clock, measured) for name, spec in specs.items()
+            name: Cell(name, spec, self.wiring, self.seed, self.clock, self.measured)
+            for name, spec in self.specs.items()
         }
-        self._serialise = serialise
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
@@ -296,7 +282,7 @@ class InlineHost:
         """
         if isinstance(handle, np.ndarray):  # a payload that was written down
             handle = from_bytes(handle.data)
-        if self._serialise and handle is not None:
+        if self.serialise and handle is not None:
             handle = from_bytes(to_bytes(handle))  # a copy, with arrays that are read-only
         try:
             return self.cells[actor].deliver(sender, port, handle, now)

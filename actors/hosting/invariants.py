@@ -52,21 +52,14 @@ Origin = tuple[str, bool]
 
 @dataclass
 class _Record:
-    """What is written down about one actor.
-
-    Attributes
-    ----------
-    on_way
-        Origin to the messages that have not arrived, in their order.
-    timers
-        Port to the times that its timers are set for.
-    promised
-        Origin, type of the payload, stream and promise, to the last value promised.
-    """
+    """What is written down about one actor."""
 
     on_way: defaultdict[Origin, deque[Any]] = field(default_factory=lambda: defaultdict(deque))
+    """Origin to the messages that have not arrived, in their order."""
     timers: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    """Port to the times that its timers are set for."""
     promised: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    """Origin, type of the payload, stream and promise, to the last value promised."""
 
     def copy(self) -> _Record:
         """Return one that does not change with this one."""

@@ -10,8 +10,8 @@ actor's state, so the kernel gets the same answers, and virtual time notices not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -43,26 +43,8 @@ def payload_bytes(host: RestartingHost, reader: str, handle: Any) -> np.ndarray:
     return kept if isinstance(kept, np.ndarray) else to_array(kept)
 
 
-class _Submitted(NamedTuple):
-    """The arguments of `JournalHost.submit`."""
-
-    ticket: int
-    actor: str
-    sender: str
-    port: str
-    handle: Any
-    now: int
-
-
-class _Restored(NamedTuple):
-    """The arguments of `JournalHost.restore`."""
-
-    actor: str
-    state: np.ndarray | None
-
-
-class _Forgotten(NamedTuple):
-    """Those of `JournalHost.forget`."""
+_Submitted = tuple[int, str, str, str, Any, int]
+"""The arguments of `JournalHost.submit`."""
 
 
 @dataclass(slots=True)
@@ -84,19 +66,9 @@ class _Saved:
     payloads: dict[int, tuple[np.ndarray, list[str]]] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class JournalHost:
     """Runs actors in a host that can be replaced.
-
-    Parameters
-    ----------
-    start
-        Returns a host with all actors in their first state.
-    actors
-        Their names.
-    lost
-        The error that a host raises when a process of it is lost.
-    every
-        Messages from one saving to the next, at the least: many more where states are large.
 
     Attributes
     ----------
@@ -106,24 +78,28 @@ class JournalHost:
         Hosts that have taken the place of another.
     """
 
-    def __init__(
-        self,
-        start: Callable[[], RestartingHost],
-        actors: Iterable[str],
-        *,
-        lost: type[Exception],
-        every: int = _EVERY_MESSAGES,
-    ) -> None:
-        self._start, self._actors, self._lost = start, list(actors), lost
-        self._every = self._room = every
+    start: Callable[[], RestartingHost]
+    """Returns a host with all actors in their first state."""
+    actors: Iterable[str]
+    """Their names."""
+    _: KW_ONLY
+    lost: type[Exception]
+    """The error that a host raises when a process of it is lost."""
+    every: int = _EVERY_MESSAGES
+    """Messages from one saving to the next, at the least: many more where states are large."""
+
+    def __post_init__(self) -> None:
+        self._actors = list(self.actors)
+        self._room = self.every
         self.restarts = 0
         self._fetched = 0
         self._saved = _Saved()
-        self._log: list[_Submitted | _Restored | _Forgotten] = []
+        self._log: list[tuple[str, Any]] = []
+        """Names of methods of a host that were called, and the arguments."""
         self._payloads: dict[int, _Payload] = {}
         self._open: dict[int, Reply | None] = {}
         """Tickets whose reply was not fetched, with the reply where it is here already."""
-        self._replay(start())
+        self._replay(self.start())
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
@@ -131,12 +107,12 @@ class JournalHost:
         """Pass a message on, and write it down."""
         if len(self._log) >= self._room:
             self._outlive(self._save)
-        message = _Submitted(ticket, actor, sender, port, handle, now)
-        self._log.append(message)
+        message = ticket, actor, sender, port, handle, now
+        self._log.append(("submit", message))
         self._open[ticket] = None
         try:
             reply = self._pass_on(message)
-        except self._lost:
+        except self.lost:
             self._recover()
             return None
         if reply:
@@ -156,7 +132,7 @@ class JournalHost:
 
     def restore(self, actor: str, state: np.ndarray | None) -> None:
         """Replace *actor* by a new one in *state*, and write that down."""
-        self._log_and_call(_Restored(actor, state), lambda: self.host.restore(actor, state))
+        self._log_and_call("restore", actor, state)
 
     def keep(self, actor: str, handle: Any) -> Any:
         """Return the payload in a form that a replacement process can read."""
@@ -168,14 +144,14 @@ class JournalHost:
         """Drop replies and payloads, and write that down."""
         self._open.clear()
         self._payloads.clear()
-        self._log_and_call(_Forgotten(), self.host.forget)
+        self._log_and_call("forget")
 
-    def _log_and_call(self, entry: _Restored | _Forgotten, call: Callable[[], None]) -> None:
-        """Write down *entry*, and *call*; a replacement does what was written down."""
-        self._log.append(entry)
+    def _log_and_call(self, method: str, *arguments: Any) -> None:
+        """Write down a call of the host and make it; a replacement does what was written down."""
+        self._log.append((method, arguments))
         try:
-            call()
-        except self._lost:
+            getattr(self.host, method)(*arguments)
+        except self.lost:
             self._recover()
 
     def _keep(self, payload: _Payload) -> Any:
@@ -186,20 +162,20 @@ class JournalHost:
         for _ in range(_ATTEMPTS - 1):
             try:
                 return call()
-            except self._lost:
+            except self.lost:
                 self._recover()
         return call()
 
     def _pass_on(self, message: _Submitted) -> Reply | None:
-        handle = message.handle
+        ticket, actor, sender, port, handle, now = message
         if type(handle) is int:
             payload = self._payloads[handle]
-            payload.readers.remove(message.actor)
+            payload.readers.remove(actor)
             if not payload.readers:
                 del self._payloads[handle]
             handle = payload.handle
-        reply = self.host.submit(*message[:4], handle, message.now)
-        return self._named(message.ticket, reply) if reply else None
+        reply = self.host.submit(ticket, actor, sender, port, handle, now)
+        return self._named(ticket, reply) if reply else None
 
     def _fetch(self, ticket: int) -> Reply:
         return self._named(ticket, self.host.reply(ticket))
@@ -229,7 +205,7 @@ class JournalHost:
         self._saved = _Saved(states=states, payloads=payloads)
         self._log.clear()
         nbytes = sum(map(len, states.values()))
-        self._room = max(self._every, nbytes // _BYTES_A_MESSAGE)
+        self._room = max(self.every, nbytes // _BYTES_A_MESSAGE)
 
     def _recover(self) -> None:
         """Replace the host; raise its error when the next ones are lost too, with no progress."""
@@ -238,9 +214,9 @@ class JournalHost:
             self.restarts += 1
             self._fetched = 0
             try:
-                self._replay(self._start())
+                self._replay(self.start())
                 return
-            except self._lost:
+            except self.lost:
                 lost = 1 if self._fetched > furthest else lost + 1
                 if lost == _ATTEMPTS:
                     raise
@@ -256,17 +232,16 @@ class JournalHost:
             for name, (data, readers) in self._saved.payloads.items()
         }
         answered: dict[int, Reply | None] = {}
-        for entry in self._log:
-            if isinstance(entry, _Submitted):
-                name = entry.handle
+        for method, arguments in self._log:
+            if method == "submit":
+                ticket, name = arguments[0], arguments[4]
                 if type(name) is int and name not in self._payloads:
                     made_by = name >> _PLACE_BITS
                     answered[made_by] = self._fetch(made_by)
-                answered[entry.ticket] = self._pass_on(entry)
-            elif isinstance(entry, _Restored):
-                host.restore(*entry)
-            else:
-                host.forget()
+                answered[ticket] = self._pass_on(arguments)
+                continue
+            getattr(host, method)(*arguments)
+            if method == "forget":
                 self._payloads.clear()
                 answered.clear()
         for ticket, reply in answered.items():

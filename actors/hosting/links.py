@@ -62,19 +62,13 @@ its connections are closed."""
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What the members of one run share, and nobody else knows.
-
-    Attributes
-    ----------
-    token
-        What a member proves to know.
-    certificate
-        PEM, of a key and its certificate, with which members on different machines encrypt what
-        they send each other; None if they are not to.
-    """
+    """What the members of one run share, and nobody else knows."""
 
     token: bytes
+    """What a member proves to know."""
     certificate: str | None = None
+    """PEM, of a key and its certificate, with which members on different machines encrypt what they
+    send each other; None if they are not to."""
 
     @classmethod
     def new(cls, *, encrypt: bool) -> Secrets:
@@ -236,13 +230,7 @@ def _receive(pipe: Any, room: memoryview) -> int:
 
 
 class ProcessLink:
-    """One connection, proven on both ends.
-
-    Attributes
-    ----------
-    heard_s
-        When something last came, by the monotonic clock.
-    """
+    """One connection, proven on both ends."""
 
     def __init__(self, pipe: Any) -> None:
         _prepare(pipe)
@@ -251,6 +239,7 @@ class ProcessLink:
         self._buffer = memoryview(bytearray(_READ_BYTES))
         self._read_to = self._filled = 0
         self.heard_s = time.monotonic()
+        """When something last came, by the monotonic clock."""
 
     def limit_sending(self, limit_s: float) -> None:
         """Have `send` raise :exc:`TimeoutError` once the other end has taken nothing for so long.

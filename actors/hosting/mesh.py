@@ -34,13 +34,7 @@ class MemberLostError(Exception):
 
 
 class Door:
-    """Where a member waits for those that connect to it.
-
-    Parameters
-    ----------
-    host
-        Address of this machine, as the others reach it.
-    """
+    """Where a member waits for those that connect to it: at *host*, as they reach its machine."""
 
     def __init__(self, host: str) -> None:
         self._listener = socket.create_server((host, 0))
@@ -49,20 +43,11 @@ class Door:
     def join(
         self, member: int, addresses: Sequence[Address], members: int, secrets: Secrets
     ) -> Mesh:
-        """Connect with all others and return the mesh, as member number *member*.
+        """Connect with all others and return the mesh of *members*, as member number *member*.
 
-        Raise :exc:`OSError` when a member cannot be reached, or does not come in time.
-
-        Parameters
-        ----------
-        member
-            It connects to those before it, and waits for those after it.
-        addresses
-            Of all members that have a door, by number.
-        members
-            How many there are.
-        secrets
-            What all members share.
+        It connects to those before it, by the *addresses* of all that have a door, and waits for
+        those after it. Raise :exc:`OSError` when a member cannot be reached, or does not come in
+        time.
         """
         with self._listener, _connected(member, addresses[:member], secrets) as links:
             expected = set(range(member + 1, members))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -51,40 +51,33 @@ class _Process:
     peak_bytes: int = 0
 
 
+@dataclass(eq=False)
 class ProcessHost:
-    """Runs actors in *processes*, which serve this host and no other.
+    """Runs actors in *processes*, which serve this host and no other."""
 
-    Parameters
-    ----------
-    processes
-        Where they run.
-    specs, wiring, seed
-        As for every host.
-    homes
-        Actor name to the number of its process, counted from 0.
-    """
+    processes: Processes
+    """Where they run."""
+    specs: Mapping[str, ActorSpec]
+    wiring: Wiring
+    seed: int
+    """As for every host."""
+    _: KW_ONLY
+    homes: Mapping[str, int]
+    """Actor name to the number of its process, counted from 0."""
 
-    def __init__(
-        self,
-        processes: Processes,
-        specs: Mapping[str, ActorSpec],
-        wiring: Wiring,
-        seed: int,
-        *,
-        homes: Mapping[str, int],
-    ) -> None:
-        self._processes = processes
-        self._homes = homes
+    def __post_init__(self) -> None:
         self._replies: dict[int, Reply] = {}
         self._calls = 0
-        self._states = [_Process() for _ in range(processes.count)]
-        processes.serve(serve, dict(homes), dict(specs), dict(wiring), seed)
+        self._states = [_Process() for _ in range(self.processes.count)]
+        self.processes.serve(
+            serve, dict(self.homes), dict(self.specs), dict(self.wiring), self.seed
+        )
 
     def submit(
         self, ticket: int, actor: str, sender: str, port: str, handle: Any, now: int
     ) -> Reply | None:
         """Send the message to its actor's process if that is idle, else with the next frame."""
-        home = self._homes[actor]
+        home = self.homes[actor]
         state = self._states[home]
         state.pending.append([ticket, actor, sender, port, handle, now])
         if not state.owed:
@@ -106,18 +99,18 @@ class ProcessHost:
 
     def snapshot(self, actor: str) -> np.ndarray:
         """Return the state of *actor* after all messages submitted to it, as bytes."""
-        state: np.ndarray = self._call(self._homes[actor], "snapshot", actor)
+        state: np.ndarray = self._call(self.homes[actor], "snapshot", actor)
         return state
 
     def restore(self, actor: str, state: np.ndarray | None) -> None:
         """Replace *actor* by a new one in *state*; None: in its first state."""
-        self._call(self._homes[actor], "restore", actor, state)
+        self._call(self.homes[actor], "restore", actor, state)
 
     def keep(self, actor: str, handle: Any) -> Any:
         """Return the payload itself as bytes, to be submitted in its place."""
         if isinstance(handle, np.ndarray):
             return handle
-        return self._call(self._homes[actor], "keep", actor, handle)
+        return self._call(self.homes[actor], "keep", actor, handle)
 
     def forget(self) -> None:
         """Drop all replies that were not fetched, and payloads that were not submitted."""
@@ -142,12 +135,12 @@ class ProcessHost:
 
     def _flush(self, home: int) -> None:
         state = self._states[home]
-        self._processes.send(home, state.pending)
+        self.processes.send(home, state.pending)
         state.owed += len(state.pending)
         state.pending = []
 
     def _collect(self) -> None:
-        received = self._processes.receive()
+        received = self.processes.receive()
         assert received is not None
         home, answer = received
         state = self._states[home]

@@ -62,15 +62,10 @@ def reach(address: str) -> None:
 
 
 class Processes(Protocol):
-    """Some processes in a mesh with this one; `actors.hosting.ray_processes` has one kind.
-
-    Attributes
-    ----------
-    count
-        How many they are, numbered from 0.
-    """
+    """Some processes in a mesh with this one; `actors.hosting.ray_processes` has one kind."""
 
     count: int
+    """How many they are, numbered from 0."""
 
     def serve(self, server: Callable[..., None], *arguments: Any) -> None:
         """Have every process run *server* on its mesh, with *arguments*; once only."""
@@ -133,18 +128,12 @@ def pack(
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """How a process is listed, for instance by ``ray list actors``.
-
-    Attributes
-    ----------
-    kind
-        The classes of its actors, such as ``PoJoinPE``.
-    name
-        The system and its actors, such as ``spo_join/po_join.2``.
-    """
+    """How a process is listed, for instance by ``ray list actors``."""
 
     kind: str
+    """The classes of its actors, such as ``PoJoinPE``."""
     name: str
+    """The system and its actors, such as ``spo_join/po_join.2``."""
 
 
 def label_processes(

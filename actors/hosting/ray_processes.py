@@ -94,35 +94,23 @@ def _labelled(kind: str) -> type[_RayProcess]:
     return type(kind, (_RayProcess,), {})
 
 
-class _Idle:
-    """Processes that have served a run and wait for one that wants the same.
-
-    Only one run's: all cores of the cluster may be theirs, and other ones would wait for them.
-    """
-
-    def __init__(self) -> None:
-        self._node: Any = None
-        self._wanted: Any = None
-        self._namespace = ""
-        self._processes: list[Any] = []
-
-    def put(self, wanted: Any, namespace: str, processes: list[Any]) -> None:
-        """Take *processes* in, that were started as *wanted*."""
-        self._node = ray.get_runtime_context().get_node_id()
-        self._wanted, self._namespace, self._processes = wanted, namespace, processes
-
-    def take(self, wanted: Any) -> tuple[str, list[Any]] | None:
-        """Return the namespace and those that were started as *wanted*; end all others."""
-        processes, self._processes = self._processes, []
-        if not processes or self._node != ray.get_runtime_context().get_node_id():
-            return None  # or Ray was stopped since, and they with it
-        if wanted == self._wanted:
-            return self._namespace, processes
-        _end(processes)
-        return None
+_idle: tuple[Any, Any, str, list[Any]] | None = None
+"""The node of this process, and what was wanted, namespace and processes of a run that has ended
+here; they wait for one that wants the same. Only one run's: all cores of the cluster may be theirs,
+and other ones would wait for them."""
 
 
-_idle = _Idle()
+def _take_idle(wanted: Any) -> tuple[str, list[Any]] | None:
+    """Return namespace and processes of a run that *wanted* the same; end those of any other."""
+    global _idle
+    idle, _idle = _idle, None
+    if idle is None or idle[0] != ray.get_runtime_context().get_node_id():
+        return None  # or Ray was stopped since, and they with it
+    _, started_for, namespace, processes = idle
+    if wanted == started_for:
+        return namespace, processes
+    _end(processes)
+    return None
 
 
 class RayProcesses:
@@ -176,7 +164,7 @@ class RayProcesses:
         self._head = ClusterHead(ray.get_runtime_context().gcs_address)
         if not ray.util.client.ray.is_connected():
             self._head.wait()  # without it Ray would end this process after a minute
-        idle = _idle.take(self._wanted)
+        idle = _take_idle(self._wanted)
         self.namespace, self._processes = idle or _start(run, labels, cores)
         try:
             try:
@@ -238,7 +226,9 @@ class RayProcesses:
         """End the processes, or leave them for the next run."""
         with self.mesh:
             if self._wanted and failure is None:
-                _idle.put(self._wanted, self.namespace, self._processes)
+                global _idle
+                node = ray.get_runtime_context().get_node_id()
+                _idle = node, self._wanted, self.namespace, self._processes
             else:
                 _end(self._processes)
 

@@ -75,32 +75,21 @@ _Answer = tuple[int, int, Reply]
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """Everything that a host needs to go on.
-
-    Attributes
-    ----------
-    states
-        Actor name to its state; empty: all are in their first state.
-    payloads
-        Name of each payload under way to its bytes.
-    earlier
-        Number of each state that an actor may go back to, to its bytes.
-    """
+    """Everything that a host needs to go on."""
 
     states: dict[str, np.ndarray] = field(default_factory=dict)
+    """Actor name to its state; empty: all are in their first state."""
     payloads: dict[int, np.ndarray] = field(default_factory=dict)
+    """Name of each payload under way to its bytes."""
     earlier: dict[int, np.ndarray] = field(default_factory=dict)
+    """Number of each state that an actor may go back to, to its bytes."""
 
 
 class SavedRun:
     """The saved answers and the last snapshot of a run, in a folder of their own.
 
-    Parameters
-    ----------
-    folder
-        Made if it is not there; a run that an earlier process saved there is resumed.
-    every_s
-        Real seconds from one snapshot to the next, at the least.
+    It is made if it is not there; a run that an earlier process saved there is resumed. From one
+    snapshot to the next it is *every_s* real seconds, at the least.
 
     Attributes
     ----------
@@ -317,40 +306,31 @@ _FEW_PAYLOADS = 1_024
 """So many, beyond those under way, are remembered until it is seen which are gone."""
 
 
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class _Payload:
     """What was sent: the other host's handle, None before the actors answer, and who reads it."""
 
-    __slots__ = ("__weakref__", "handle", "name", "reader")
+    name: int
+    handle: Any
+    reader: str
 
-    def __init__(self, name: int, handle: Any, reader: str) -> None:
-        self.name, self.handle, self.reader = name, handle, reader
 
-
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class _State:
     """A state that an actor may go back to: the other host's, None before the actors answer."""
 
-    __slots__ = ("__weakref__", "_nbytes", "number", "state")
-
-    def __init__(self, number: int, state: Any, nbytes: int) -> None:
-        self.number, self.state, self._nbytes = number, state, nbytes
+    number: int
+    state: Any
+    nbytes: int
 
     def __len__(self) -> int:
-        return self._nbytes
+        return self.nbytes
 
 
 class SavingHost:
-    """Runs actors in another host, and saves the run to *disk*.
+    """Runs actors in another *host*, where they are in their first state; saves the run to *disk*.
 
     What an earlier process has saved there is answered from there, up to its last snapshot.
-
-    Parameters
-    ----------
-    host
-        Runs the actors, which are in their first state.
-    actors
-        Their names.
-    disk
-        Where to save to, and from what to go on.
     """
 
     def __init__(self, host: RestartingHost, actors: Iterable[str], disk: SavedRun) -> None:

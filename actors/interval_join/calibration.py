@@ -28,11 +28,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 
-from actors.interval_join.distribution import Assignment, BySplitKey, Homes
+from actors.interval_join.distribution import Assignment, BySplitKey, Distribution, Homes
 from actors.interval_join.emitter import REPLICA_BYTES, Emitter
 from actors.protocol import FEEDBACK, HEADER_BYTES, Actor, Context, Message, Payload
 from actors.stream_source import Rows
@@ -91,22 +90,20 @@ class ChangeStep(IntEnum):
     PASSED = 4
 
 
+@dataclass(kw_only=True, eq=False)
 class CalibratingEmitter(Emitter):
     """An emitter that begins with each key at its home, and splits keys as the master decides.
 
     Ports: ``replicas``, ``master``.
-
-    Parameters
-    ----------
-    calibration_turns
-        Turns of its first round of counting keys, at least 1.
-    recalibration_turns
-        Turns of every later round; None: there is no later round.
-    homes
-        Where each key is at first.
-    arguments
-        Those of `Emitter`, but for the distribution.
     """
+
+    calibration_turns: int
+    """Turns of its first round of counting keys, at least 1."""
+    recalibration_turns: int | None
+    """Turns of every later round; None: there is no later round."""
+    homes: Homes
+    """Where each key is at first."""
+    distribution: Distribution = field(init=False)
 
     state = (
         "_counts",
@@ -119,20 +116,12 @@ class CalibratingEmitter(Emitter):
         "_new",
     )
 
-    def __init__(
-        self,
-        *,
-        calibration_turns: int,
-        recalibration_turns: int | None,
-        homes: Homes,
-        **arguments: Any,
-    ) -> None:
-        super().__init__(distribution=BySplitKey(homes), **arguments)
-        self._homes = homes
-        self._recalibration_turns = recalibration_turns
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.distribution = BySplitKey(self.homes)
         self._counts: dict[int, int] = {}
         self._round = 0
-        self._round_ends: int | None = calibration_turns
+        self._round_ends: int | None = self.calibration_turns
         self._latest = NO_WATERMARK
         self._step = ChangeStep.STEADY
         self._agreed: int | None = None
@@ -176,7 +165,7 @@ class CalibratingEmitter(Emitter):
             # on, and replicas that are new to a key agree with the others on what is late.
             self._take_step(ChangeStep.WIDENED, self._turn, context)
         elif self._step == ChangeStep.STORED and self._agreed is not None:
-            reach = self._query.reach
+            reach = self.query.reach
             if all(reach.horizon(stream, watermark) > self._agreed for stream in (0, 1)):
                 self._take_step(ChangeStep.PASSED, self._turn, context)
 
@@ -192,7 +181,7 @@ class CalibratingEmitter(Emitter):
             probed = self._old
         elif self._step != ChangeStep.WIDENED:
             stored, probed = self._new, self._old
-        self._distribution = BySplitKey(self._homes, stored=stored, probed=probed)
+        self.distribution = BySplitKey(self.homes, stored=stored, probed=probed)
 
     def _keyed(self, data: Rows) -> Rows:
         """Return tuples that have come, and count their keys where a round is on."""
@@ -208,7 +197,7 @@ class CalibratingEmitter(Emitter):
         context.send("master", KeyCounts(self._round, keys, counts))
         self._counts = {}
         self._round += 1
-        again = self._recalibration_turns
+        again = self.recalibration_turns
         self._round_ends = None if again is None else self._turn + again
 
 
@@ -221,6 +210,7 @@ class _Round:
     counts: dict[int, int] = field(default_factory=dict)
 
 
+@dataclass(kw_only=True, eq=False)
 class Master(Actor):
     """Adds up the key counts of all emitters and splits the keys; at first each is at its home.
 
@@ -230,33 +220,22 @@ class Master(Actor):
     A round that ends while a change is in progress is ignored.
 
     Ports: `FEEDBACK` to the emitters.
-
-    Parameters
-    ----------
-    channels
-        How many emitters there are.
-    homes
-        Where each key is at first.
-    heuristic
-        How keys are split, see `joins.key_splitting.HEURISTICS`.
-    threshold, max_splitting
-        θ and the greatest splitting degree, see `joins.key_splitting.split_keys`.
     """
+
+    channels: int
+    """How many emitters there are."""
+    homes: Homes
+    """Where each key is at first."""
+    heuristic: str
+    """How keys are split, see `joins.key_splitting.HEURISTICS`."""
+    threshold: float
+    max_splitting: int
+    """θ and the greatest splitting degree, see `joins.key_splitting.split_keys`."""
 
     state = ("_rounds", "_assignment", "_step", "_reached")
 
-    def __init__(
-        self,
-        *,
-        channels: int,
-        homes: Homes,
-        heuristic: str,
-        threshold: float,
-        max_splitting: int,
-    ) -> None:
-        self._split = HEURISTICS[heuristic]
-        self._channels, self._homes = channels, homes
-        self._threshold, self._max_splitting = threshold, max_splitting
+    def __post_init__(self) -> None:
+        self._split = HEURISTICS[self.heuristic]
         self._rounds: dict[int, _Round] = {}
         self._assignment: Assignment = {}
         self._step = ChangeStep.STEADY
@@ -273,7 +252,7 @@ class Master(Actor):
         one = self._rounds.setdefault(counted.round, _Round())
         one.emitters += 1
         add_counts(one.counts, counted.keys, counted.counts)
-        if one.emitters < self._channels:
+        if one.emitters < self.channels:
             return
         del self._rounds[counted.round]
         if self._step == ChangeStep.STEADY and one.counts:
@@ -281,14 +260,14 @@ class Master(Actor):
 
     def _reassign(self, counts: dict[int, int], context: Context) -> None:
         """Assign keys anew if their distribution has drifted."""
-        homes = self._homes.by_key(counts)
+        homes = self.homes.by_key(counts)
         present = {key: self._assignment.get(key, (home,)) for key, home in homes.items()}
         suited = self._split(
             counts,
             homes,
-            replicas=self._homes.replicas,
-            threshold=self._threshold,
-            max_splitting=self._max_splitting,
+            replicas=self.homes.replicas,
+            threshold=self.threshold,
+            max_splitting=self.max_splitting,
         )
         if self._drifted(counts, present, suited):
             self._assignment = suited
@@ -296,18 +275,18 @@ class Master(Actor):
             context.send(FEEDBACK, Assigned(suited))
 
     def _drifted(self, counts: Mapping[int, int], present: Split, suited: Split) -> bool:
-        replicas = self._homes.replicas
+        replicas = self.homes.replicas
         most = max(loads(counts, present, replicas))
         least_possible = max(loads(counts, suited, replicas))
-        overloaded = most * replicas > self._threshold * sum(counts.values())
+        overloaded = most * replicas > self.threshold * sum(counts.values())
         if overloaded and least_possible < most:
             return True
-        return copies(counts, present) > self._threshold * copies(counts, suited)
+        return copies(counts, present) > self.threshold * copies(counts, suited)
 
     def _add_reached(self, reached: Reached, context: Context) -> None:
         """Inform the emitters when all have taken a step."""
         self._reached.append(reached.value)
-        if len(self._reached) < self._channels:
+        if len(self._reached) < self.channels:
             return
         last = max(self._reached)
         self._reached = []

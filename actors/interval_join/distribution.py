@@ -24,37 +24,25 @@ Assignment = dict[int, tuple[int, ...]]
 
 @storable
 class Route(NamedTuple):
-    """Where tuples of a group go.
-
-    Attributes
-    ----------
-    targets
-        The replicas that they are sent to.
-    storing
-        How many of these, from the first on, may store them; the others only probe.
-    """
+    """Where tuples of a group go."""
 
     targets: tuple[int, ...]
+    """The replicas that they are sent to."""
     storing: int
+    """How many of these, from the first on, may store them; the others only probe."""
 
 
 @storable
 @dataclass(frozen=True)
 class Homes:
-    """The home of each key among the replicas.
-
-    Attributes
-    ----------
-    replicas
-        How many there are.
-    key_hash
-        What is divided by their number: *mixed*, a hash of the key; *identity*, the key itself,
-        which assigns whole numbers in turns. WindFlow does the latter, since the C++ library's hash
-        of a whole number is that number.
-    """
+    """The home of each key among the replicas."""
 
     replicas: int
+    """How many there are."""
     key_hash: KeyHash = "mixed"
+    """What is divided by their number: *mixed*, a hash of the key; *identity*, the key itself,
+    which assigns whole numbers in turns. WindFlow does the latter, since the C++ library's hash of
+    a whole number is that number."""
 
     def of(self, keys: np.ndarray) -> np.ndarray:
         """Return the replica of every key, int64."""
@@ -69,15 +57,10 @@ class Homes:
 
 
 class Distribution(Protocol):
-    """One pattern's way of distributing tuples.
-
-    Attributes
-    ----------
-    one_key
-        Whether a group is a key, so that watermarks of keys can travel with batches.
-    """
+    """One pattern's way of distributing tuples."""
 
     one_key: bool
+    """Whether a group is a key, so that watermarks of keys can travel with batches."""
 
     def groups(self, batch: Batch) -> np.ndarray:
         """Return the group of every tuple, an integer each."""
@@ -124,19 +107,9 @@ class ToAll:
 class BySplitKey:
     """Partial multicast: a key goes to the replicas it is split over (HP-OIJ, section 4.3).
 
-    While the assignment changes, tuples are stored as one of them has it and reach the replicas of
-    both.
-
-    Parameters
-    ----------
-    homes
-        Where each key is at home.
-    splitting
-        Replicas of a key that an assignment does not name: its home and those after it.
-    stored
-        Key to its replicas.
-    probed
-        The other assignment, during a change.
+    A key that an assignment does not name is split over *splitting* replicas: its home and those
+    after it. While the assignment changes, tuples are stored as *stored* has it and reach the
+    replicas of both, *probed* too.
     """
 
     one_key = True

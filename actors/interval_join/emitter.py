@@ -32,37 +32,26 @@ class Tuples(RowsPayload):
     """A batch of tuples, or a punctuation: a batch of none (emitter to replica).
 
     An emitter takes a turn for each message of its source, and sends to every replica in each.
-
-    Attributes
-    ----------
-    channel
-        The emitter's number.
-    stream
-        Position in the query of the stream the tuples are of.
-    data
-        The tuples.
-    targets
-        The replicas that they are sent to; the first is the home of their keys.
-    storing
-        How many of these, from the first on, may store them; the others only probe.
-    ends
-        The replicas for which this is the emitter's last message of its turn.
-    watermark
-        No tuple in a later turn of this emitter is older, unless it is late; those in its partial
-        batches included.
-    key_watermark
-        The same of tuples of this batch's only key, where each batch has one; it is valid from this
-        batch on, within the turn too.
     """
 
     channel: int
+    """The emitter's number."""
     stream: int
+    """Position in the query of the stream the tuples are of."""
     data: Rows
+    """The tuples."""
     targets: tuple[int, ...]
+    """The replicas that they are sent to; the first is the home of their keys."""
     storing: int
+    """How many of these, from the first on, may store them; the others only probe."""
     ends: tuple[int, ...]
+    """The replicas for which this is the emitter's last message of its turn."""
     watermark: int
+    """No tuple in a later turn of this emitter is older, unless it is late; those in its partial
+    batches included."""
     key_watermark: int | None = None
+    """The same of tuples of this batch's only key, where each batch has one; it is valid from this
+    batch on, within the turn too."""
 
     @property
     def nbytes(self) -> int:
@@ -80,6 +69,7 @@ class _Batch(NamedTuple):
     key_watermark: int | None
 
 
+@dataclass(kw_only=True, eq=False)
 class Emitter(Actor):
     """PPOIJ's emitter (section 4): one partial batch per group of the pattern's distribution.
 
@@ -89,43 +79,29 @@ class Emitter(Actor):
     whole replica would make other keys' waiting tuples late.)
 
     Ports: ``replicas``.
-
-    Parameters
-    ----------
-    query, schemas
-        What is joined.
-    stream, channel
-        Position of its stream in the query, and its number among the emitters.
-    distribution
-        Where tuples go.
-    batch_rows
-        Tuples in a full batch, at least 1.
-    linger_turns
-        How many of its source's messages a tuple waits for at most, 0 or more.
     """
+
+    query: JoinQuery
+    schemas: tuple[Schema, ...]
+    """What is joined."""
+    stream: int
+    channel: int
+    """Position of its stream in the query, and its number among the emitters."""
+    distribution: Distribution
+    """Where tuples go."""
+    batch_rows: int
+    """Tuples in a full batch, at least 1."""
+    linger_turns: int
+    """How many of its source's messages a tuple waits for at most, 0 or more."""
 
     state: ClassVar[tuple[str, ...]] = ("_turn", "_waiting", "_waiting_since")
     payload: ClassVar[type[Tuples]] = Tuples
     """What it sends."""
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        stream: int,
-        channel: int,
-        distribution: Distribution,
-        batch_rows: int,
-        linger_turns: int,
-    ) -> None:
-        self._query, self._schemas = query, schemas
-        self._stream, self._channel = stream, channel
-        self._distribution = distribution
-        self._batch_rows, self._linger_turns = batch_rows, linger_turns
+    def __post_init__(self) -> None:
         self._turn = 0
         nothing = np.empty(0, np.int64)
-        self._waiting = Rows(Batch.empty(schemas[stream]), nothing, nothing)
+        self._waiting = Rows(Batch.empty(self.schemas[self.stream]), nothing, nothing)
         self._waiting_since = nothing
 
     def receive(self, message: Message, context: Context) -> None:
@@ -148,8 +124,8 @@ class Emitter(Actor):
         for place, batch in enumerate(ready):
             targets, storing = batch.route
             payload = self.payload(
-                channel=self._channel,
-                stream=self._stream,
+                channel=self.channel,
+                stream=self.stream,
                 data=batch.data,
                 targets=targets,
                 storing=storing,
@@ -168,20 +144,20 @@ class Emitter(Actor):
         rows, since, groups = self._by_group(share.data)
         begins = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]])[: len(groups)])
         sizes = np.diff(begins, append=len(groups))
-        full = sizes - sizes % self._batch_rows
-        due = since[begins] + self._linger_turns <= self._turn
+        full = sizes - sizes % self.batch_rows
+        due = since[begins] + self.linger_turns <= self._turn
         ends = begins + (sizes if flush else np.where(due, sizes, full))
         waits = np.arange(len(groups)) >= np.repeat(ends, sizes)
         least = np.minimum.reduceat(np.where(waits, rows.batch.ts, END), begins).tolist()
-        routes = self._distribution.routes(groups[begins])
+        routes = self.distribution.routes(groups[begins])
         ready: list[_Batch] = []
         for begin, end, oldest, route in zip(
             begins.tolist(), ends.tolist(), least, routes, strict=True
         ):
-            for start in range(begin, end, self._batch_rows):
-                stop = min(start + self._batch_rows, end)
+            for start in range(begin, end, self.batch_rows):
+                stop = min(start + self.batch_rows, end)
                 key_watermark = None
-                if self._distribution.one_key:
+                if self.distribution.one_key:
                     key_watermark = NO_WATERMARK if stop < end else min(share.watermark, oldest)
                 ready.append(_Batch(route, rows.slice(start, stop), key_watermark))
         rest = np.flatnonzero(waits)
@@ -193,7 +169,7 @@ class Emitter(Actor):
 
         Where keys are split, replicas must agree on what is late, so all get the same watermark.
         """
-        if self._distribution.one_key:
+        if self.distribution.one_key:
             return [min(least, default=END)] * replicas
         oldest = [END] * replicas
         for route, time in zip(routes, least, strict=True):
@@ -206,7 +182,7 @@ class Emitter(Actor):
         fresh = self._keyed(data)
         rows = Rows.concat([self._waiting, fresh])
         since = np.concatenate([self._waiting_since, np.full(len(fresh), self._turn)])
-        groups = self._distribution.groups(rows.batch)
+        groups = self.distribution.groups(rows.batch)
         if (groups[1:] >= groups[:-1]).all():
             return rows, since, groups
         order = np.argsort(groups, kind="stable")
@@ -214,7 +190,7 @@ class Emitter(Actor):
 
     def _keyed(self, data: Rows) -> Rows:
         """Return tuples that have come, as `keyed` does."""
-        return keyed(self._query, self._schemas, self._stream, data)
+        return keyed(self.query, self.schemas, self.stream, data)
 
 
 def keyed(query: JoinQuery, schemas: tuple[Schema, ...], stream: int, data: Rows) -> Rows:
@@ -225,6 +201,7 @@ def keyed(query: JoinQuery, schemas: tuple[Schema, ...], stream: int, data: Rows
     return Rows(batch, data.born_ns, data.seq)
 
 
+@dataclass(kw_only=True, eq=False)
 class Sequencer(ScaleGate):
     """Delays tuples until a watermark has passed them, then sends them to all replicas.
 
@@ -234,47 +211,33 @@ class Sequencer(ScaleGate):
     order any more: it is late.
 
     Ports: ``replicas``, ``sink``.
-
-    Parameters
-    ----------
-    query, schemas
-        What is joined.
-    sources
-        Name of the actor that sends it, one per stream.
-    replicas
-        How many there are, whether the messages reach them at once or down a tree.
-    batch_rows
-        Tuples of one message at the most, at least 1.
     """
+
+    query: JoinQuery
+    """What is joined."""
+    replicas: int
+    """How many there are, whether the messages reach them at once or down a tree."""
+    batch_rows: int
+    """Tuples of one message at the most, at least 1."""
 
     state = ()
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        sources: tuple[str, ...],
-        replicas: int,
-        batch_rows: int,
-    ) -> None:
-        super().__init__(schemas=schemas, sources=sources)
-        self._query = query
-        self._replicas = tuple(range(replicas))
-        self._batch_rows = batch_rows
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._replicas = tuple(range(self.replicas))
 
     def _add(self, stream: int, data: Rows, context: Context) -> None:
         data = drop_late(stream, data, min(self._watermarks), data.span, context)
-        fresh = keyed(self._query, self._schemas, stream, data)
+        fresh = keyed(self.query, self.schemas, stream, data)
         rows = Rows.concat([*self._waiting[stream], fresh])
         self._waiting[stream] = deque([rows.take(np.argsort(rows.batch.ts, kind="stable"))])
         context.charge(Work(comparisons=len(data) * len(rows).bit_length(), moves=len(rows)))
 
     def _send(self, ready: list[Rows], past: int, context: Context) -> None:
         batches = [
-            (stream, rows.slice(begin, begin + self._batch_rows))
+            (stream, rows.slice(begin, begin + self.batch_rows))
             for stream, rows in enumerate(ready)
-            for begin in range(0, len(rows), self._batch_rows)
+            for begin in range(0, len(rows), self.batch_rows)
         ]
         everyone = self._replicas
         for place, (stream, data) in enumerate(batches, start=1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -33,12 +34,6 @@ class Watermarks(Stateful):
     replica's outgoing watermark is the least over the keys it has seen; a key that it has not seen
     yet may be behind those, so here it is the least over the channels, which is valid for every
     key.
-
-    Attributes
-    ----------
-    backward
-        Watermarks of channels that were behind an earlier one. (An emitter in whose partial batches
-        a tuple waits that is late already promises less than before.)
     """
 
     state = ("_channels", "_keys", "_forget_at", "backward")
@@ -48,6 +43,8 @@ class Watermarks(Stateful):
         self._keys: dict[int, list[int]] = {}
         self._forget_at = _FORGET_FROM
         self.backward = 0
+        """Watermarks of channels that were behind an earlier one. (An emitter in whose partial
+        batches a tuple waits that is late already promises less than before.)"""
 
     @property
     def low(self) -> int:
@@ -149,6 +146,7 @@ class Collector(Stateful):
         return due
 
 
+@dataclass(kw_only=True, eq=False)
 class Replica(Actor):
     """Probes with every tuple it is sent, and stores those that are its own (PPOIJ, section 3).
 
@@ -157,36 +155,25 @@ class Replica(Actor):
     neither probes nor is stored, and the replica that would have stored it reports it.
 
     Ports: ``sink``.
-
-    Parameters
-    ----------
-    query, schemas
-        What is joined.
-    replica, channels
-        Its number, and how many emitters there are.
-    collector
-        In which order it joins messages of different channels.
-    pairs
-        Whether to report match ids.
     """
+
+    query: JoinQuery
+    schemas: tuple[Schema, ...]
+    """What is joined."""
+    replica: int
+    channels: int
+    """Its number, and how many emitters there are."""
+    collector: Order = "ordered"
+    """In which order it joins messages of different channels."""
+    pairs: bool = False
+    """Whether to report match ids."""
 
     state = ("_join", "_collector", "_watermarks")
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        replica: int,
-        channels: int,
-        collector: Order = "ordered",
-        pairs: bool = False,
-    ) -> None:
-        self._replica = replica
-        self._pairs = pairs
-        self._join = IntervalJoin(query, schemas)
-        self._collector = Collector(collector, replica, channels)
-        self._watermarks = Watermarks(channels)
+    def __post_init__(self) -> None:
+        self._join = IntervalJoin(self.query, self.schemas)
+        self._collector = Collector(self.collector, self.replica, self.channels)
+        self._watermarks = Watermarks(self.channels)
 
     def receive(self, message: Message, context: Context) -> None:
         """Add one message, and join those whose turn has come."""
@@ -194,7 +181,7 @@ class Replica(Actor):
         for tuples in self._collector.take(message.payload, context.now):
             if len(tuples.data):
                 found.append(self._join_batch(tuples, context))
-            if self._replica in tuples.ends:
+            if self.replica in tuples.ends:
                 before = self._watermarks.low
                 self._watermarks.advance(tuples.channel, tuples.watermark)
                 if before < self._watermarks.low == END:
@@ -213,7 +200,7 @@ class Replica(Actor):
             report_late(stream, data.batch, late & own, watermark, data.span, context)
             own, data = own[~late], data.take(~late)
         joined = self._join.join(
-            stream, data.batch, own, watermark=watermark, low_watermark=low, enumerate=self._pairs
+            stream, data.batch, own, watermark=watermark, low_watermark=low, enumerate=self.pairs
         )
         step = Step("interval_join.join", len(data), len(self._join))
         context.charge(joined.work, step)
@@ -224,17 +211,17 @@ class Replica(Actor):
     def _own(self, tuples: Tuples) -> np.ndarray:
         """Return which tuples this replica is to store: each is stored at one of its targets."""
         among = tuples.targets[: tuples.storing]
-        if self._replica not in among:
+        if self.replica not in among:
             return np.zeros(len(tuples.data), np.bool_)
         if len(among) == 1:
             return np.ones(len(tuples.data), np.bool_)
-        own: np.ndarray = partition(tuples.data.batch.id, len(among)) == among.index(self._replica)
+        own: np.ndarray = partition(tuples.data.batch.id, len(among)) == among.index(self.replica)
         return own
 
     def _report_collector(self, context: Context) -> None:
         collector = self._collector
         collected = Collected(
-            self._replica,
+            self.replica,
             collector.most_tuples,
             collector.tuples,
             collector.waited_ns,

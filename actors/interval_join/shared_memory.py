@@ -36,27 +36,18 @@ class SharedMemoryEmitter(Emitter):
 
 @dataclass(frozen=True, slots=True)
 class ThreadShare(Payload):
-    """What a thread does for a message of tuples (shared memory to thread).
-
-    Attributes
-    ----------
-    found
-        The pairs of its tuples.
-    tuples
-        How many it takes from its queue.
-    stored
-        How many tuples all threads store.
-    work
-        Probing and storing them, and looking into the parts of other threads.
-    span
-        First and last arrival number.
-    """
+    """What a thread does for a message of tuples (shared memory to thread)."""
 
     found: Found
+    """The pairs of its tuples."""
     tuples: int
+    """How many it takes from its queue."""
     stored: int
+    """How many tuples all threads store."""
     work: Work
+    """Probing and storing them, and looking into the parts of other threads."""
     span: tuple[int, int]
+    """First and last arrival number."""
 
     @property
     def rows(self) -> int:
@@ -72,6 +63,7 @@ class ThreadShare(Payload):
 _POINTER_BYTES = 8
 
 
+@dataclass(kw_only=True, eq=False)
 class SharedMemory(Actor):
     """The state buffers of Scale-OIJ's threads (Zhang et al., ICDE 2023; PPOIJ, 5.3 and 6).
 
@@ -86,44 +78,29 @@ class SharedMemory(Actor):
     that is searched costs a search and *contention* atomic operations.
 
     Ports: ``threads``, ``sink``.
-
-    Parameters
-    ----------
-    query, schemas
-        What is joined.
-    channels
-        How many emitters there are.
-    threads
-        Of the machine, a core for each.
-    contention
-        Atomic operations' worth of cache misses that one look into another thread's part costs.
-    schedule_messages
-        After how many messages teams are formed anew; None: each key stays at one thread.
-    threshold
-        How far above the average the most loaded thread may be.
-    pairs
-        Whether to report match ids.
     """
+
+    query: JoinQuery
+    schemas: tuple[Schema, ...]
+    """What is joined."""
+    channels: int
+    """How many emitters there are."""
+    threads: int
+    """Of the machine, a core for each."""
+    contention: int
+    """Atomic operations' worth of cache misses that one look into another thread's part costs."""
+    schedule_messages: int | None
+    """After how many messages teams are formed anew; None: each key stays at one thread."""
+    threshold: float
+    """How far above the average the most loaded thread may be."""
+    pairs: bool = False
+    """Whether to report match ids."""
 
     state = ("_join", "_watermarks", "_teams", "_counts", "_messages")
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        channels: int,
-        threads: int,
-        contention: int,
-        schedule_messages: int | None,
-        threshold: float,
-        pairs: bool = False,
-    ) -> None:
-        self._pairs = pairs
-        self._threads, self._contention = threads, contention
-        self._schedule_messages, self._threshold = schedule_messages, threshold
-        self._join = IntervalJoin(query, schemas)
-        self._watermarks = Watermarks(channels)
+    def __post_init__(self) -> None:
+        self._join = IntervalJoin(self.query, self.schemas)
+        self._watermarks = Watermarks(self.channels)
         self._teams: Assignment = {}
         self._counts: dict[int, int] = {}
         self._messages = 0
@@ -137,7 +114,7 @@ class SharedMemory(Actor):
         if 0 in tuples.ends:
             self._watermarks.advance(tuples.channel, tuples.watermark)
         self._messages += 1
-        if self._schedule_messages and self._messages % self._schedule_messages == 0:
+        if self.schedule_messages and self._messages % self.schedule_messages == 0:
             self._schedule()
 
     def _share_out(self, stream: int, data: Rows, context: Context) -> None:
@@ -153,7 +130,7 @@ class SharedMemory(Actor):
                 np.ones(len(share), np.bool_),
                 watermark=low,
                 low_watermark=low,
-                enumerate=self._pairs,
+                enumerate=self.pairs,
             )
             work = joined.work + self._sharing(len(rows), int(others[rows].sum()))
             found = Found(joined.matches, share.born_ns[joined.row], share.span)
@@ -163,9 +140,9 @@ class SharedMemory(Actor):
     def _threads_of(self, data: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Return per tuple the thread that takes it, and how many others its team has."""
         keys, of_key, counts = np.unique(data.batch.key, return_inverse=True, return_counts=True)
-        if self._schedule_messages:  # else nothing empties them
+        if self.schedule_messages:  # else nothing empties them
             add_counts(self._counts, keys, counts)
-        thread = partition(keys, self._threads)[of_key]
+        thread = partition(keys, self.threads)[of_key]
         others = np.zeros(len(data), np.int64)
         for place, key in enumerate(keys.tolist()):
             team = self._teams.get(key)
@@ -179,15 +156,15 @@ class SharedMemory(Actor):
     def _sharing(self, rows: int, looks: int) -> Work:
         """Return what sharing costs a thread: *rows* handed over, *looks* into others' parts."""
         steps = len(self._join).bit_length()
-        return Work(comparisons=looks * steps, atomics=rows + looks * self._contention)
+        return Work(comparisons=looks * steps, atomics=rows + looks * self.contention)
 
     def _schedule(self) -> None:
         self._teams = split_keys(
             self._counts,
-            Homes(self._threads).by_key(self._counts),
-            replicas=self._threads,
-            threshold=self._threshold,
-            max_splitting=self._threads,
+            Homes(self.threads).by_key(self._counts),
+            replicas=self.threads,
+            threshold=self.threshold,
+            max_splitting=self.threads,
         )
         self._counts.clear()
 

@@ -30,27 +30,18 @@ this much: a RaP-Table would put a quarter of the tuples into a sixteenth of its
 
 @dataclass(frozen=True, kw_only=True)
 class ChainRule:
-    """How a stream is cut into subwindows, and where they go.
-
-    Attributes
-    ----------
-    capacity
-        Most tuples of a subwindow.
-    stretch_ns
-        Most event time of a subwindow, in nanoseconds; None sets no bound.
-    structure
-        Of every subwindow; None chooses for each by what was measured.
-    workers
-        They get subwindows in turns.
-    first_worker
-        The one to begin with.
-    """
+    """How a stream is cut into subwindows, and where they go."""
 
     capacity: int
+    """Most tuples of a subwindow."""
     stretch_ns: int | None
+    """Most event time of a subwindow, in nanoseconds; None sets no bound."""
     structure: StructureName | None
+    """Of every subwindow; None chooses for each by what was measured."""
     workers: int
+    """They get subwindows in turns."""
     first_worker: int
+    """The one to begin with."""
 
 
 @storable
@@ -99,23 +90,14 @@ class Chain(Stateful):
         self._splitters = splitters
 
     def store(self, batch: Batch, codes: np.ndarray) -> list[tuple[int, Insert]]:
-        """Cut a batch at the ends of subwindows.
+        """Cut a batch at the ends of subwindows; return per subwindow its worker and an insertion.
+
+        The *batch* has the next tuples of the stream, in ascending order of the indexed field, and
+        *codes* are that field's.
 
         A tuple that is older than the newest of a closed subwindow is for that one's buffer. In
         streams that arrive in order there are none. An insertion of no tuples closes a subwindow
         whose time ended between two batches.
-
-        Parameters
-        ----------
-        batch
-            The next tuples of the stream, in ascending order of the indexed field.
-        codes
-            That field's codes.
-
-        Returns
-        -------
-        list
-            Per subwindow: its worker, and what is inserted.
         """
         if self._rule.structure is None:
             self.choice.measure_batch(codes)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from actors.panjoin.chain import Chain, ChainRule
-from actors.panjoin.indexed_query import IndexedQuery
 from actors.panjoin.messages import Commands, Expire, Feedback, Insert, ResultsTo, WorkerResult
-from actors.panjoin.worker import WorkerSubwindows
+from actors.panjoin.worker import IndexedQuery, WorkerSubwindows
 from actors.protocol import FEEDBACK, TIMER, Actor, Context, Message
 from actors.results import Found, send_answers
 from actors.source import Fed, Probes, as_probes
@@ -75,33 +74,21 @@ class Prefilter(Actor):
 @storable
 @dataclass(frozen=True, slots=True)
 class CollectedBatch:
-    """A batch: per stream its tuples with their windows, and where those of later ones begin.
-
-    Attributes
-    ----------
-    parts
-        One per stream, in order of arrival.
-    horizon
-        Per stream the horizon of the bounds after these tuples.
-    span
-        First and last arrival number.
-    """
+    """A batch: per stream its tuples with their windows, and where those of later ones begin."""
 
     parts: tuple[Probes, ...]
+    """One per stream, in order of arrival."""
     horizon: tuple[int, ...]
+    """Per stream the horizon of the bounds after these tuples."""
     span: tuple[int, int]
+    """First and last arrival number."""
 
 
 class Assembler(Stateful):
     """Gathers arrivals, in their order, into batches (step 1).
 
-    A batch is full when the buffer of one stream is. All buffers are then emptied: a tuple of the
-    other stream that came earlier must be stored when the later one probes.
-
-    Parameters
-    ----------
-    batch_count
-        Tuples of one stream that make a batch.
+    A batch is full when it has *batch_count* tuples of one stream. All buffers are then emptied: a
+    tuple of the other stream that came earlier must be stored when the later one probes.
     """
 
     state = ("_bounds", "_cutter", "_next_arrival", "_early", "_gathered", "_spans")
@@ -216,6 +203,7 @@ class Mirror(Stateful):
         return matches if result.matches is None else Matches.sum([matches, result.matches])
 
 
+@dataclass(kw_only=True, eq=False)
 class Manager(Actor):
     """Assigns subwindows to workers, and sends the workers commands about each batch.
 
@@ -224,48 +212,39 @@ class Manager(Actor):
     collected and packed while the workers process it.
 
     Ports: ``worker`` (by index), and ``sink`` when results come back here.
-
-    Parameters
-    ----------
-    shapes, rules
-        Per stream what its subwindows have in common, and how it is cut into them.
-    batch_count, collecting_ns
-        A batch goes out when one stream has so many tuples waiting, or its first tuple has waited
-        so long.
-    results
-        Where workers send results.
-    bounds
-        What every tuple sees; None derives it from the query's windows in the order of arrival.
     """
+
+    query: JoinQuery
+    schemas: tuple[Schema, ...]
+    shapes: tuple[SubwindowShape, ...]
+    rules: tuple[ChainRule, ...]
+    """Per stream what its subwindows have in common, and how it is cut into them."""
+    batch_count: int
+    collecting_ns: int
+    """A batch goes out when one stream has so many tuples waiting, or its first tuple has waited so
+    long."""
+    results: ResultsTo
+    """Where workers send results."""
+    pairs: bool
 
     state: ClassVar[tuple[str, ...]] = ("_assembler", "_chains", "_mirror", "_number")
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        shapes: tuple[SubwindowShape, ...],
-        rules: tuple[ChainRule, ...],
-        batch_count: int,
-        collecting_ns: int,
-        results: ResultsTo,
-        pairs: bool,
-        bounds: WindowBounds | EventTimeBounds | None = None,
-    ) -> None:
-        self._query = IndexedQuery(query, schemas)
-        self._fields = [query.fields(stream) for stream in range(len(query.streams))]
-        bounds = bounds or WindowBounds(query.windows)
-        self._assembler = Assembler(bounds, len(query.streams), batch_count)
-        self._collecting_ns = collecting_ns
-        self._chains = [Chain(stream, rule) for stream, rule in enumerate(rules)]
-        self._workers = rules[0].workers
+    def __post_init__(self) -> None:
+        self._query = IndexedQuery(self.query, self.schemas)
+        self._fields = [self.query.fields(stream) for stream in range(len(self.query.streams))]
+        self._assembler = Assembler(self._bounds(), len(self.query.streams), self.batch_count)
+        self._chains = [Chain(stream, rule) for stream, rule in enumerate(self.rules)]
+        self._workers = self.rules[0].workers
         self._mirror = (
-            Mirror(self._query, shapes, self._workers, pairs=pairs)
-            if results == "manager"
+            Mirror(self._query, self.shapes, self._workers, pairs=self.pairs)
+            if self.results == "manager"
             else None
         )
         self._number = 0
+
+    def _bounds(self) -> WindowBounds | EventTimeBounds:
+        """Return what every tuple sees: the query's windows, in the order of arrival."""
+        return WindowBounds(self.query.windows)
 
     def receive(self, message: Message, context: Context) -> None:
         """Handle arrivals, the end of a batch's time, or a worker's feedback."""
@@ -282,7 +261,7 @@ class Manager(Actor):
             for collected in self._assembler.add(fed):
                 self._process(collected, context)
             if not self._assembler.is_empty and (was_empty or self._number > number):
-                context.set_timer(context.now + self._collecting_ns, self._timer)
+                context.set_timer(context.now + self.collecting_ns, self._timer)
 
     @property
     def _timer(self) -> str:
@@ -353,27 +332,27 @@ class Manager(Actor):
         return stored, codes, part.take(order)
 
 
+@dataclass(kw_only=True, eq=False)
 class OutOfOrderManager(Manager):
     """Sends late tuples to the sink, and the others with the event times that they pair with.
 
     No tuple waits until it is in order: it probes and is stored as it arrives, unless a watermark
     has passed it. It then is late: dropped, and reported. A subwindow expires when the newest event
     time in it has left the windows of all tuples that are not late.
-
-    Parameters
-    ----------
-    lag_ns
-        How far watermarks stay behind the latest event time; None: there are none.
-    **rest
-        Those of `Manager`.
     """
+
+    lag_ns: int | None
+    """How far watermarks stay behind the latest event time; None: there are none."""
 
     state = ("_watermark",)
 
-    def __init__(self, *, query: JoinQuery, lag_ns: int | None, **rest: Any) -> None:
-        self._bounds = EventTimeBounds(query, lag_ns)
-        super().__init__(query=query, bounds=self._bounds, **rest)
+    def __post_init__(self) -> None:
+        self._event_times = EventTimeBounds(self.query, self.lag_ns)
+        super().__post_init__()
         self._watermark = NO_WATERMARK
+
+    def _bounds(self) -> EventTimeBounds:
+        return self._event_times
 
     def _process(self, collected: CollectedBatch, context: Context) -> None:
         parts = tuple(
@@ -384,4 +363,4 @@ class OutOfOrderManager(Manager):
         self._watermark = collected.horizon[0]
 
     def _expire(self, stream: int, horizon: int) -> list[tuple[int, Expire]]:
-        return self._chains[stream].expire_older(self._bounds.oldest_seen(stream, horizon))
+        return self._chains[stream].expire_older(self._event_times.oldest_seen(stream, horizon))

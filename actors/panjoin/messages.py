@@ -28,17 +28,12 @@ class PayloadPart(Payload):
 
 @dataclass(frozen=True, slots=True)
 class Create(PayloadPart):
-    """Begin a subwindow at stream position *first*.
-
-    Attributes
-    ----------
-    splitters
-        For a RaP-Table: codes sampled in an earlier subwindow, if a worker has reported any.
-    """
+    """Begin a subwindow at stream position *first*."""
 
     first: int
     structure: StructureName
     splitters: np.ndarray | None
+    """For a RaP-Table: codes sampled in an earlier subwindow, if a worker has reported any."""
 
     bytes_of = ("splitters",)
 
@@ -48,23 +43,17 @@ class Insert(PayloadPart):
     """Store *batch*, in ascending order of the indexed field, in subwindow *number* of *stream*.
 
     An empty batch only closes the subwindow: its time ended between two batches of the stream.
-
-    Attributes
-    ----------
-    create
-        What to create the subwindow by, if it is new.
-    fills
-        The subwindow is full, or its time is over: nothing else comes.
-    late
-        It was over before: these tuples of its time go into its buffer.
     """
 
     stream: int
     number: int
     batch: Batch
     create: Create | None = None
+    """What to create the subwindow by, if it is new."""
     fills: bool = False
+    """The subwindow is full, or its time is over: nothing else comes."""
     late: bool = False
+    """It was over before: these tuples of its time go into its buffer."""
 
     bytes_of = ("create", "batch")
 
@@ -82,28 +71,19 @@ class Expire(PayloadPart):
 
 @dataclass(frozen=True, slots=True)
 class Commands(Payload):
-    """All that one worker is to do about one batch, in this order.
-
-    Attributes
-    ----------
-    number
-        The batch.
-    insert
-        May be none.
-    probe
-        Per stream of the query, sorted by the field that probes; empty where the worker has
-        nothing to be probed.
-    expire
-        May be none.
-    span
-        First and last arrival number of the batch.
-    """
+    """All that one worker is to do about one batch, in this order."""
 
     number: int
+    """The batch."""
     insert: tuple[Insert, ...]
+    """May be none."""
     probe: tuple[Probes, ...]
+    """Per stream of the query, sorted by the field that probes; empty where the worker has nothing
+    to be probed."""
     expire: tuple[Expire, ...]
+    """May be none."""
     span: tuple[int, int]
+    """First and last arrival number of the batch."""
 
     bytes_of = ("insert", "probe", "expire")
     rows_of = ("insert", "probe")
@@ -115,20 +95,14 @@ class Status(PayloadPart):
 
     That the newest subwindow is full or the oldest one empty the manager computes before the worker
     does: it needs it for the next batch, which it packs while the workers are at this one.
-
-    Attributes
-    ----------
-    probed
-        Probes of the stream's tuples times subwindows they probed.
-    matches
-        What they found.
-    splitters
-        Sampled in a RaP-Table of the stream's own that was filled by this batch.
     """
 
     probed: int
+    """Probes of the stream's tuples times subwindows they probed."""
     matches: int
+    """What they found."""
     splitters: np.ndarray | None
+    """Sampled in a RaP-Table of the stream's own that was filled by this batch."""
 
     bytes_of = ("probed", "matches", "splitters")
 
@@ -136,18 +110,12 @@ class Status(PayloadPart):
 @storable
 @dataclass(frozen=True, slots=True)
 class WorkerResult:
-    """What one worker found for the probes of one stream, on its way back to the manager.
-
-    Attributes
-    ----------
-    records
-        By number of the BI-Sort subwindow.
-    matches
-        From its other subwindows; None without any.
-    """
+    """What one worker found for the probes of one stream, on its way back to the manager."""
 
     records: dict[int, Records]
+    """By number of the BI-Sort subwindow."""
     matches: Matches | None
+    """From its other subwindows; None without any."""
 
     def __len__(self) -> int:
         """Return how many probes it is for, however many subwindows each probed."""
@@ -172,22 +140,15 @@ class WorkerResult:
 
 @dataclass(frozen=True, slots=True)
 class Feedback(Payload):
-    """A worker's answer to `Commands`: its running status, and results if the manager wants them.
-
-    Attributes
-    ----------
-    number, worker
-        Which commands it answers.
-    status
-        Per stream.
-    results
-        Per stream that probes; empty when results go straight on.
-    """
+    """A worker's answer to `Commands`: its status, and results if the manager wants them."""
 
     number: int
     worker: int
+    """Which commands it answers."""
     status: tuple[Status, ...]
+    """Per stream."""
     results: tuple[WorkerResult, ...]
+    """Per stream that probes; empty when results go straight on."""
     span: tuple[int, int]
 
     bytes_of = ("status", "results")

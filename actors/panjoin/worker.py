@@ -1,16 +1,17 @@
 """PanJoin's worker: it stores its subwindows and executes the manager's commands (steps 4 and 5).
 
+It and the manager see the query as an `IndexedQuery`, one predicate of which subwindows index.
 `OutOfOrderWorker` does it for streams that arrive out of order (section III-G2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from actors.panjoin.indexed_query import IndexedQuery
 from actors.panjoin.messages import (
     Commands,
     Create,
@@ -23,8 +24,10 @@ from actors.panjoin.messages import (
 from actors.protocol import FEEDBACK, Actor, Context, Message
 from actors.results import Found, send_answers
 from actors.source import Probes
-from joins.batch import Schema
+from joins.batch import Batch, Schema
+from joins.codes import encode
 from joins.event_time import Candidates, Paired, select_pairs
+from joins.indexes.index import Ranges, codes_of, ranges_of
 from joins.indexes.panjoin.accelerator import Accelerator
 from joins.indexes.panjoin.bi_sort import Records
 from joins.indexes.panjoin.subwindow import (
@@ -35,22 +38,64 @@ from joins.indexes.panjoin.subwindow import (
     probe_subwindows,
 )
 from joins.matches import Matches, ProbeResult
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, JoinSides
 from joins.state import Stateful
 from joins.work import NO_WORK, Step, Work
+
+
+def indexed_predicate(query: JoinQuery) -> int:
+    """Return the predicate whose field subwindows index.
+
+    The paper's queries have one. Of several an equality finds the fewest candidates, then a band,
+    then a comparison; with ``!=`` nearly everything is one.
+    """
+
+    def rank(place: int) -> tuple[int, int]:
+        operator = query.predicates[place].operator
+        if operator.is_equality:
+            return 0, place
+        if operator.negated:
+            return 3, place
+        return 1 if operator.subtracts else 2, place
+
+    return min(range(len(query.predicates)), key=rank)
+
+
+class IndexedQuery(JoinSides):
+    """The query's conditions by stream, the indexed one first."""
+
+    def __init__(self, query: JoinQuery, schemas: tuple[Schema, ...]) -> None:
+        indexed = indexed_predicate(query)
+        others = [place for place in range(len(query.predicates)) if place != indexed]
+        super().__init__(query, schemas, [indexed, *others])
+
+    def stored_codes(self, stream: int, batch: Batch) -> list[np.ndarray]:
+        """Return what is stored of tuples of *stream*, a column per condition."""
+        return codes_of(self.storing[stream], batch)
+
+    def indexed_codes(self, stream: int, batch: Batch) -> np.ndarray:
+        """Return the codes that tuples of *stream* are indexed by."""
+        return codes_of(self.storing[stream][:1], batch)[0]
+
+    def probes_as_stored(self, stream: int) -> bool:
+        """Return whether tuples of *stream* probe with the field that they are indexed by."""
+        return self.probing[stream][0].probe_field == self.storing[stream][0].stored_field
+
+    def probing_codes(self, stream: int, batch: Batch) -> np.ndarray:
+        """Return the codes of what tuples of *stream* probe the indexed field with."""
+        indexed = self.probing[stream][0]
+        return encode(batch.fields[indexed.probe_field].astype(indexed.dtype, copy=False))
+
+    def ranges(self, stream: int, part: Probes) -> Ranges:
+        """Return the ranges that tuples of *stream* probe with."""
+        return ranges_of(self.probing[stream], part.batch, part.start, part.stop)
 
 
 class WorkerSubwindows(Stateful):
     """The subwindows of one worker, by stream and number, in the order of their creation.
 
-    The worker has them, and so has the manager's mirror of it.
-
-    Parameters
-    ----------
-    shapes
-        Per stream what its subwindows have in common.
-    kinds
-        Structures to store; commands about others are ignored.
+    The worker has them, and so has the manager's mirror of it. Commands about structures that are
+    not among *kinds* are ignored.
     """
 
     state = ("_subwindows",)
@@ -101,65 +146,51 @@ class WorkerSubwindows(Stateful):
         return self._subwindows[stream]
 
 
+@dataclass(kw_only=True, eq=False)
 class Worker(Actor):
     """Creates, inserts, probes and expires; answers with results and its running status.
 
     Workers do not talk to each other. Ports: ``feedback`` (the manager), and ``sink`` where results
     go straight on.
-
-    Parameters
-    ----------
-    index
-        Which of the workers this is.
-    shapes
-        Per stream what its subwindows have in common.
-    results
-        Where results go. To the manager a BI-Sort's go as records.
-    threads
-        Threads that share the probes of a batch. In virtual time their work is added up: it is
-        done on one core.
-    accelerator
-        The board that stores its subwindows, all of them BI-Sorts whose results go to the manager;
-        None leaves them to the core.
     """
+
+    query: JoinQuery
+    schemas: tuple[Schema, ...]
+    index: int
+    """Which of the workers this is."""
+    shapes: tuple[SubwindowShape, ...]
+    """Per stream what its subwindows have in common."""
+    results: ResultsTo
+    """Where results go. To the manager a BI-Sort's go as records."""
+    threads: int
+    """Threads that share the probes of a batch. In virtual time their work is added up: it is done
+    on one core."""
+    accelerator: Accelerator | None
+    """The board that stores its subwindows, all of them BI-Sorts whose results go to the manager;
+    None leaves them to the core."""
+    pairs: bool
 
     state: ClassVar[tuple[str, ...]] = ("_subwindows",)
 
-    subwindows_type: type[WorkerSubwindows] = WorkerSubwindows
+    subwindows_type: ClassVar[type[WorkerSubwindows]] = WorkerSubwindows
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        index: int,
-        shapes: tuple[SubwindowShape, ...],
-        results: ResultsTo,
-        threads: int,
-        accelerator: Accelerator | None,
-        pairs: bool,
-    ) -> None:
-        self._query = IndexedQuery(query, schemas)
-        self._subwindows = self.subwindows_type(self._query, shapes)
-        self._index = index
-        self._results = results
-        self._threads = threads
-        self._accelerator = accelerator
-        self._pairs = pairs
+    def __post_init__(self) -> None:
+        self._query = IndexedQuery(self.query, self.schemas)
+        self._subwindows = self.subwindows_type(self._query, self.shapes)
 
     def receive(self, message: Message, context: Context) -> None:
         """Execute the manager's commands about one batch."""
         commands: Commands = message.payload
         steps = self._subwindows.insert(commands)
-        if self._accelerator is not None:
+        if self.accelerator is not None:
             inserted = sum(map(len, commands.insert))
             work = sum((work for work, _ in steps), NO_WORK)
-            context.charge(self._accelerator.insertion_time(inserted, work))
+            context.charge(self.accelerator.insertion_time(inserted, work))
         else:
             for work, step in steps:
                 context.charge(work, step)
         results: tuple[WorkerResult, ...] = ()
-        if self._results == "sink":
+        if self.results == "sink":
             totals = self._answer(commands, context)
         else:
             results = tuple(
@@ -172,7 +203,7 @@ class Worker(Actor):
         )
         self._subwindows.expire(commands)
         context.send(
-            FEEDBACK, Feedback(commands.number, self._index, status, results, commands.span)
+            FEEDBACK, Feedback(commands.number, self.index, status, results, commands.span)
         )
 
     def _probed(self, stream: int) -> dict[int, Subwindow]:
@@ -194,7 +225,7 @@ class Worker(Actor):
         ranges = self._query.ranges(stream, part)
         results = []
         for kind, alike in _by_kind(subwindows):
-            found = probe_subwindows(alike, ranges, enumerate=self._pairs, threads=self._threads)
+            found = probe_subwindows(alike, ranges, enumerate=self.pairs, threads=self.threads)
             step = Step(f"{kind}.probe", len(part) * len(alike), sum(map(len, alike)))
             context.charge(found.work, step)
             results.append(found)
@@ -210,8 +241,8 @@ class Worker(Actor):
         for number, subwindow in self._probed(stream).items():
             if subwindow.kind == "bi_sort":
                 records[number], work = subwindow.bi_sort.find_records(ranges)
-                if self._accelerator is not None:
-                    work = self._accelerator.probing_time(subwindow.bi_sort, records[number])
+                if self.accelerator is not None:
+                    work = self.accelerator.probing_time(subwindow.bi_sort, records[number])
                     context.charge(work)
                 else:
                     context.charge(work, Step("bi_sort.find", len(part), len(subwindow)))
@@ -251,9 +282,9 @@ class OutOfOrderWorker(Worker):
     subwindows_type = OutOfOrderSubwindows
     state = ()
 
-    def __init__(self, *, query: JoinQuery, **rest: Any) -> None:
-        super().__init__(query=query, **rest)
-        self._precise = query.windows[0].semantics == "precise"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._precise = self.query.windows[0].semantics == "precise"
 
     def _answer(self, commands: Commands, context: Context) -> list[int]:
         found, totals = [], []
@@ -272,7 +303,7 @@ class OutOfOrderWorker(Worker):
         candidates: list[Candidates] = []
         for subwindow in self._probed(stream).values():
             found, work = _timed(subwindow).find_candidates(
-                ranges, part.start, part.stop, self._threads
+                ranges, part.start, part.stop, self.threads
             )
             context.charge(work, Step(f"{subwindow.kind}.probe", len(part), len(subwindow)))
             candidates += found
@@ -282,7 +313,7 @@ class OutOfOrderWorker(Worker):
             (part.start, part.stop),
             Candidates.concat(candidates),
             precise=self._precise,
-            enumerate=self._pairs,
+            enumerate=self.pairs,
         )
 
 

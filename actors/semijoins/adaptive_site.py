@@ -9,7 +9,7 @@ that takes longer: that costs time, never results.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,25 +33,17 @@ _FIELD_BYTES, _TIMES_BYTES = 8, 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed(Payload):
-    """What a site saw of its stream in an epoch.
-
-    Attributes
-    ----------
-    epoch, stream
-        Number of the epoch, and position of the stream.
-    tuples
-        Tuples that came in it.
-    span_ns
-        Virtual time that it took.
-    sample
-        Join fields of the latest tuples in the window, at most `SAMPLE_ROWS`.
-    """
+    """What a site saw of its stream in an epoch."""
 
     epoch: int
     stream: int
+    """Number of the epoch, and position of the stream."""
     tuples: int
+    """Tuples that came in it."""
     span_ns: int
+    """Virtual time that it took."""
     sample: Batch
+    """Join fields of the latest tuples in the window, at most `SAMPLE_ROWS`."""
 
     rows_of = ("sample",)
 
@@ -94,21 +86,14 @@ class PlanBook(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Replanning:
-    """How plans change.
-
-    Attributes
-    ----------
-    book
-        The plans.
-    plan
-        The first one.
-    intervals
-        Execution intervals in an epoch.
-    """
+    """How plans change."""
 
     book: PlanBook
+    """The plans."""
     plan: str
+    """The first one."""
     intervals: int
+    """Execution intervals in an epoch."""
 
 
 class Coordinator(Actor):
@@ -117,13 +102,6 @@ class Coordinator(Actor):
     Choosing a plan is assumed to cost no time: it is done beside the join, once an epoch.
 
     Ports: ``feedback`` to all sites.
-
-    Parameters
-    ----------
-    book, plan
-        The plans, and the first one.
-    streams
-        Number of streams.
     """
 
     state = ("_plan", "_observed")
@@ -192,6 +170,7 @@ class SiteView(Stateful):
         return observed
 
 
+@dataclass(kw_only=True, eq=False)
 class AdaptiveSite(Site):
     """Handles the tuples of an epoch's intervals by the plan that was decided for it.
 
@@ -202,28 +181,25 @@ class AdaptiveSite(Site):
     intervals are done its halves are dropped; punctuated execution shows when that is.
 
     Ports: those of a site, and ``report`` to the coordinator.
-
-    Parameters
-    ----------
-    replanning
-        How plans change.
-    schema
-        Of the stream that arrives here.
-    arguments
-        As for a `Site`, without its steps.
     """
+
+    replanning: Replanning
+    """How plans change."""
+    schema: Schema
+    """Of the stream that arrives here."""
+    steps: Sequence[OneWayStep] = field(init=False)
 
     state = ("_in_force", "_unplanned", "_decisions", "_own_view")
 
-    def __init__(self, *, replanning: Replanning, schema: Schema, **arguments: Any) -> None:
-        super().__init__(steps=replanning.book.steps(replanning.plan), **arguments)
-        self._replanning = replanning
-        self._in_force = [(replanning.plan, 0)]
+    def __post_init__(self) -> None:
+        self.steps = self.replanning.book.steps(self.replanning.plan)
+        super().__post_init__()
+        self._in_force = [(self.replanning.plan, 0)]
         """The plans in ``_plans``, and after how many changes each was put in force."""
         self._unplanned: list[NewTuples] = []
         """Intervals whose plan is not decided yet."""
         self._decisions: list[Decision] = []
-        self._own_view = SiteView(self._own.stream, schema)
+        self._own_view = SiteView(self._own.stream, self.schema)
 
     def _handle(self, payload: Any, context: SiteContext) -> None:
         """Handle new tuples, in turn when the plan for them is known; or what others ship."""
@@ -245,7 +221,7 @@ class AdaptiveSite(Site):
     def _end_interval(self, new: NewTuples, context: SiteContext) -> None:
         super()._end_interval(new, context)
         self._own_view.intervals += 1
-        if self._own_view.intervals == self._replanning.intervals:
+        if self._own_view.intervals == self.replanning.intervals:
             context.send("report", self._own_view.end_epoch(new.tick))
 
     def _done(self, stream: int) -> int:
@@ -292,14 +268,14 @@ class AdaptiveSite(Site):
                 number=step.number + first,
                 following=None if step.following is None else step.following + first,
             )
-            for step in self._replanning.book.steps(name)
+            for step in self.replanning.book.steps(name)
         ]
         self._plans.append(PlanHalves(self._own.stream, steps))
         self._in_force.append((name, change))
 
     def _first_step(self, change: int) -> int:
         """Return the number of the first step of the plan after so many changes."""
-        return change * self._streams * (self._streams - 1)
+        return change * self.streams * (self.streams - 1)
 
     def restore(self, state: State) -> None:
         """Go back to a snapshot, after making the halves of its plans."""

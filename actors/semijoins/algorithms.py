@@ -91,21 +91,14 @@ class SpDSource(SourceHalf):
 @storable
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """Combinations that wait for an answer of N_2.
-
-    Attributes
-    ----------
-    new
-        The combinations, and their interval.
-    awaits_answer
-        Whether one will come; for no tuples no request is sent.
-    values
-        The partial tuples asked for, a column per attribute, where the answer leaves them out.
-    """
+    """Combinations that wait for an answer of N_2."""
 
     new: Shipment[Combinations]
+    """The combinations, and their interval."""
     awaits_answer: bool
+    """Whether one will come; for no tuples no request is sent."""
     values: tuple[np.ndarray, ...] = ()
+    """The partial tuples asked for, a column per attribute, where the answer leaves them out."""
 
 
 class AskingSource(SourceHalf):

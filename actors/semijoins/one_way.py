@@ -43,23 +43,17 @@ class Execution:
     its interval, and a tuple is removed when every site that may look for it has announced that it
     needs it no more. Every site announces every interval in which some stream has a tuple, at the
     cost of a message header.
-
-    Attributes
-    ----------
-    punctuated
-        Whether sites wait for punctuations; else for time to pass. Where they do, an interval
-        without tuples is shipped, too: as a punctuation.
-    delta_ns
-        δ, by which probes of a copy of another site's window are delayed (Constraint 1).
-    removal_ns
-        By which removals are delayed (Constraint 2). The paper says δ. That is too short where a
-        probe has waited δ itself before it is shipped on: its tuples arrive up to 2 δ late. In a
-        tree it is as much again for every join below.
     """
 
     punctuated: bool
+    """Whether sites wait for punctuations; else for time to pass. Where they do, an interval
+    without tuples is shipped, too: as a punctuation."""
     delta_ns: int
+    """δ, by which probes of a copy of another site's window are delayed (Constraint 1)."""
     removal_ns: int
+    """By which removals are delayed (Constraint 2). The paper says δ. That is too short where a
+    probe has waited δ itself before it is shipped on: its tuples arrive up to 2 δ late. In a tree
+    it is as much again for every join below."""
 
     def complete_at(self, tick: int, late_ns: int) -> int | None:
         """Return when an interval is complete; None where messages announce it.
@@ -84,44 +78,30 @@ class Execution:
 
 @dataclass(frozen=True, kw_only=True)
 class OneWayStep:
-    """A one-way join of a plan, with all that its two sites need to carry it out.
-
-    Attributes
-    ----------
-    number
-        Its place in the list of all steps of the plan.
-    algorithm
-        By which it is computed.
-    source, destination
-        Sites N_1 and N_2, as positions of the streams that arrive there.
-    streams
-        Streams joined before, the head first; in a tree the operand S_1.
-    stored
-        S_2: the destination's stream, or in a tree an operand that is there.
-    attributes
-        Where they are compared with S_2.
-    window, schema
-        Of S_2.
-    following
-        Number of the next step in the sequence; None after the last.
-    output
-        Number of the output stream that the results are of; None where they leave the system.
-    late_ns
-        How long after an interval's end S_2 has all of it in the paper's model.
-    """
+    """A one-way join of a plan, with all that its two sites need to carry it out."""
 
     number: int
+    """Its place in the list of all steps of the plan."""
     algorithm: OneWayJoin
+    """By which it is computed."""
     source: int
     destination: int
+    """Sites N_1 and N_2, as positions of the streams that arrive there."""
     streams: tuple[int, ...]
+    """Streams joined before, the head first; in a tree the operand S_1."""
     stored: int
+    """S_2: the destination's stream, or in a tree an operand that is there."""
     attributes: JoinAttributes
+    """Where they are compared with S_2."""
     window: Window | OperandWindow
     schema: Schema
+    """Of S_2."""
     following: int | None = None
+    """Number of the next step in the sequence; None after the last."""
     output: int | None = None
+    """Number of the output stream that the results are of; None where they leave the system."""
     late_ns: int = 0
+    """How long after an interval's end S_2 has all of it in the paper's model."""
 
     @property
     def is_last(self) -> bool:
@@ -152,30 +132,21 @@ def _no_positions() -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowUpdate(Payload):
-    """What happened to the next stream's window, for a site that stores a part of it.
-
-    Attributes
-    ----------
-    expired
-        k, tuples removed that had been shipped (Algorithm 8).
-    values
-        v_J and v_C (Algorithm 9).
-    tuples
-        s_F, new tuples of values that were shipped before.
-    keep_from
-        Positions below it are gone.
-    ids, ts
-        int64, positions and event times of all new tuples, for count windows only: how many tuples
-        precede a probing one cannot be seen in a part of the window, which the paper's section 3.3
-        overlooks. Positions are consecutive, so that they need no bytes.
-    """
+    """What happened to the next stream's window, for a site that stores a part of it."""
 
     expired: int = 0
+    """k, tuples removed that had been shipped (Algorithm 8)."""
     values: ValueChanges | None = None
+    """v_J and v_C (Algorithm 9)."""
     tuples: Batch | None = None
+    """s_F, new tuples of values that were shipped before."""
     keep_from: int = 0
+    """Positions below it are gone."""
     ids: np.ndarray = field(default_factory=_no_positions)
     ts: np.ndarray = field(default_factory=_no_positions)
+    """int64, positions and event times of all new tuples, for count windows only: how many tuples
+    precede a probing one cannot be seen in a part of the window, which the paper's section 3.3
+    overlooks. Positions are consecutive, so that they need no bytes."""
 
     frame_bytes = 0
     bytes_of = ("values", "tuples", "ts")
@@ -192,25 +163,17 @@ OtherT = TypeVar("OtherT", bound=Content)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shipment(Payload, Generic[ContentT_co]):
-    """Input, shipment or output of a plan's step for one execution interval.
-
-    Attributes
-    ----------
-    step
-        Number of the one-way join in the plan.
-    tick
-        End of the execution interval it belongs to, virtual nanoseconds.
-    final
-        Whether nothing more of this kind and interval follows.
-    content
-        Full tuples of the streams joined so far (`Combinations`: B_1, or B'_1 where a semijoin
-        reduced it) or of the next stream (`Batch`: B_2, or ΔW'_2), or what stands for them.
-    """
+    """Input, shipment or output of a plan's step for one execution interval."""
 
     step: int
+    """Number of the one-way join in the plan."""
     tick: int
+    """End of the execution interval it belongs to, virtual nanoseconds."""
     final: bool
+    """Whether nothing more of this kind and interval follows."""
     content: ContentT_co
+    """Full tuples of the streams joined so far (`Combinations`: B_1, or B'_1 where a semijoin
+    reduced it) or of the next stream (`Batch`: B_2, or ΔW'_2), or what stands for them."""
 
     bytes_of = ("content",)
     rows_of = ("content",)
@@ -229,25 +192,17 @@ class Shipment(Payload, Generic[ContentT_co]):
 
 @dataclass(frozen=True, slots=True)
 class SiteContext:
-    """What the halves of a site may use while it handles one message.
-
-    Attributes
-    ----------
-    of_actor
-        The site's own context.
-    site, execution
-        Position of the site's stream, and how its halves learn that intervals are complete.
-    horizon
-        Of the site's stream.
-    outputs
-        What steps made, for the site to pass on.
-    """
+    """What the halves of a site may use while it handles one message."""
 
     of_actor: Context
+    """The site's own context."""
     site: int
     execution: Execution
+    """Position of the site's stream, and how its halves learn that intervals are complete."""
     horizon: Horizon
+    """Of the site's stream."""
     outputs: list[Shipment[Combinations]] = field(default_factory=list)
+    """What steps made, for the site to pass on."""
 
     @property
     def now(self) -> int:
@@ -276,26 +231,14 @@ class SiteContext:
 
 
 class Half(Stateful, ABC):
-    """Either half of a one-way join.
-
-    Parameters
-    ----------
-    step
-        The join.
-    other_site
-        Where the other half is.
-
-    Attributes
-    ----------
-    complete
-        The latest interval of which all that the other half ships has come.
-    """
+    """Either half of the one-way join *step*; the other one is at *other_site*."""
 
     state: ClassVar[tuple[str, ...]] = ("complete",)
 
     def __init__(self, step: OneWayStep, other_site: int) -> None:
         self.step = step
         self.complete = -1
+        """The latest interval of which all that the other half ships has come."""
         self._other_site = other_site
 
     def receive(self, shipment: Shipment[Any], context: SiteContext) -> None:
@@ -330,19 +273,14 @@ class Half(Stateful, ABC):
 
 
 class SourceHalf(Half):
-    """The half at N_1, where the tuples of S_1 are.
-
-    Attributes
-    ----------
-    begun
-        The latest interval whose tuples have all begun the step.
-    """
+    """The half at N_1, where the tuples of S_1 are."""
 
     state: ClassVar[tuple[str, ...]] = ("begun",)
 
     def __init__(self, step: OneWayStep) -> None:
         super().__init__(step, step.destination)
         self.begun = -1
+        """The latest interval whose tuples have all begun the step."""
 
     @property
     def waits(self) -> bool:

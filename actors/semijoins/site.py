@@ -35,24 +35,17 @@ from joins.work import Work
 
 
 class Inflow(Stateful):
-    """A stream that enters a site, interval by interval.
-
-    Attributes
-    ----------
-    stream
-        Its number: of a stream of the query its position.
-    horizon
-        Which of its tuples may still be seen.
-    tick
-        End of the latest execution interval that it brought.
-    """
+    """A stream that enters a site, interval by interval."""
 
     state: ClassVar[tuple[str, ...]] = ("horizon", "tick")
 
     def __init__(self, stream: int, horizon: Horizon) -> None:
         self.stream = stream
+        """Its number: of a stream of the query its position."""
         self.horizon = horizon
+        """Which of its tuples may still be seen."""
         self.tick = -1
+        """End of the latest execution interval that it brought."""
 
     def has_all(self, tick: int, execution: Execution, now: int) -> bool:
         """Return whether the windows over it have all of an interval."""
@@ -61,27 +54,18 @@ class Inflow(Stateful):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputSpec:
-    """What a site needs to make an output stream.
-
-    Attributes
-    ----------
-    operand
-        What it is in the join above.
-    window
-        Over it, as the other operand of that join sees it.
-    steps
-        Numbers of the two one-way joins whose results it is of.
-    site
-        Where it is made, as the position of the stream that arrives there.
-    late_ns
-        How long after an interval's end it has all of it, in the paper's model.
-    """
+    """What a site needs to make an output stream."""
 
     operand: Operand
+    """What it is in the join above."""
     window: OperandWindow
+    """Over it, as the other operand of that join sees it."""
     steps: tuple[int, int]
+    """Numbers of the two one-way joins whose results it is of."""
     site: int
+    """Where it is made, as the position of the stream that arrives there."""
     late_ns: int
+    """How long after an interval's end it has all of it, in the paper's model."""
 
 
 class OutputStream(Inflow):
@@ -136,32 +120,20 @@ class OutputStream(Inflow):
 
 
 class PlanHalves(Stateful):
-    """A site's halves of the one-way joins of one plan.
-
-    Parameters
-    ----------
-    stream
-        Position of the stream that arrives at the site.
-    steps
-        All of the plan.
-
-    Attributes
-    ----------
-    halves
-        By the numbers of their steps.
-    first
-        Of the sequence that the stream heads, the number of the first step; in a tree also of the
-        one-way join that each output stream at the site goes through. By the stream's number.
-    last
-        The last execution interval whose tuples go by this plan; None while that is not known.
-    """
+    """The halves of a plan's *steps* at the site where the stream at position *stream* arrives."""
 
     state = ("halves", "last")
 
     def __init__(self, stream: int, steps: Iterable[OneWayStep]) -> None:
         self.halves: dict[int, Half] = {}
+        """By the numbers of their steps."""
         self.first: dict[int, int] = {}
+        """Of the sequence that the stream heads, the number of the first step; in a tree also of
+        the one-way join that each output stream at the site goes through. By the stream's
+        number."""
         self.last: int | None = None
+        """The last execution interval whose tuples go by this plan; None while that is not
+        known."""
         for step in steps:
             at_source, at_destination = HALVES[step.algorithm]
             if step.source == stream:
@@ -186,6 +158,7 @@ class PlanHalves(Stateful):
         return last is not None and all(half.is_done(last) for half in self.halves.values())
 
 
+@dataclass(kw_only=True, eq=False)
 class Site(Actor):
     """Handles an execution interval's tuples at a time, and what other sites ship.
 
@@ -194,45 +167,32 @@ class Site(Actor):
     they go through one two-way join, into an output stream, and with that on to the join above.
 
     Ports: ``feedback`` to all other sites in the order of their streams, ``sink``.
-
-    Parameters
-    ----------
-    stream, streams
-        Position of the stream that arrives here, and number of streams.
-    window
-        Over it.
-    steps, outputs
-        All one-way joins of the plan, and the output streams of a tree.
-    execution
-        How sites learn that intervals are complete.
-    pairs
-        Whether results come with their ids.
-    kept
-        Which new tuples are not shed on arrival; None keeps all.
     """
+
+    stream: int
+    streams: int
+    """Position of the stream that arrives here, and number of streams."""
+    window: Window
+    """Over it."""
+    steps: Sequence[OneWayStep]
+    outputs: Sequence[OutputSpec] = ()
+    """All one-way joins of the plan, and the output streams of a tree."""
+    execution: Execution
+    """How sites learn that intervals are complete."""
+    pairs: bool
+    """Whether results come with their ids."""
+    kept: TupleSample | None = None
+    """Which new tuples are not shed on arrival; None keeps all."""
 
     state: ClassVar[tuple[str, ...]] = ("_own", "_outputs", "_early", "_waiting", "_plans")
 
-    def __init__(
-        self,
-        *,
-        stream: int,
-        streams: int,
-        window: Window,
-        steps: Sequence[OneWayStep],
-        execution: Execution,
-        pairs: bool,
-        outputs: Sequence[OutputSpec] = (),
-        kept: TupleSample | None = None,
-    ) -> None:
-        self._streams = streams
-        self._execution = execution
-        self._pairs = pairs
-        self._kept = kept
-        self._plans = [PlanHalves(stream, steps)]
-        self._own = Inflow(stream, Horizon(window))
+    def __post_init__(self) -> None:
+        self._plans = [PlanHalves(self.stream, self.steps)]
+        self._own = Inflow(self.stream, Horizon(self.window))
         self._outputs = {
-            spec.operand.number: OutputStream(spec) for spec in outputs if spec.site == stream
+            spec.operand.number: OutputStream(spec)
+            for spec in self.outputs
+            if spec.site == self.stream
         }
         self._early: list[Shipment[Any]] = []
         """Payloads of a plan, or about tuples, that this site has yet to get."""
@@ -241,7 +201,7 @@ class Site(Actor):
 
     def receive(self, message: Message, context: Context) -> None:
         """Handle new tuples, a shipment, or the time at which something may go on."""
-        here = SiteContext(context, self._own.stream, self._execution, self._own.horizon)
+        here = SiteContext(context, self._own.stream, self.execution, self._own.horizon)
         if not message.port.startswith(TIMER):
             self._retry_early(here)  # messages of one site are handled in their order
             self._handle(message.payload, here)
@@ -254,7 +214,7 @@ class Site(Actor):
             self._early.append(payload)
             if (half := self._half(payload.step)) is not None:
                 late_ns = half.step.late_ns
-                context.wake_at(self._execution.complete_at(payload.tick, late_ns), "output")
+                context.wake_at(self.execution.complete_at(payload.tick, late_ns), "output")
 
     def _deliver(self, payload: Shipment[Any], context: SiteContext) -> bool:
         """Hand a shipment to its half; return False where it is early."""
@@ -263,7 +223,7 @@ class Site(Actor):
             return False
         if isinstance(half, DestinationHalf):
             stored = self._outputs.get(half.step.stored, self._own)
-            if not stored.has_all(payload.tick, self._execution, context.now):
+            if not stored.has_all(payload.tick, self.execution, context.now):
                 return False
         half.receive(payload, context)
         return True
@@ -274,9 +234,9 @@ class Site(Actor):
     def _end_interval(self, new: NewTuples, context: SiteContext) -> None:
         """Take new tuples with their arrival numbers, by which tuples of a tree are compared."""
         tuples = new.tuples
-        if self._kept is not None:
+        if self.kept is not None:
             context.charge(Work(comparisons=len(tuples)))
-            tuples = tuples.take(self._kept.of(tuples.newest))
+            tuples = tuples.take(self.kept.of(tuples.newest))
         numbered = replace(tuples, parts=(replace(tuples.newest, key=tuples.seq),))
         self._flow_in(self._own, NewTuples(new.tick, numbered), context)
 
@@ -284,7 +244,7 @@ class Site(Actor):
         """Take an interval of a stream: into its windows, and to its first one-way join."""
         batch = new.tuples.newest
         inflow.horizon.insert(new.tick, batch)
-        done = self._execution.may_remove(new.tick, self._done(inflow.stream))
+        done = self.execution.may_remove(new.tick, self._done(inflow.stream))
         self._insert(inflow.stream, batch, new.tick, inflow.horizon.passed(done), context)
         inflow.tick = new.tick
         self._retry_early(context)
@@ -319,7 +279,7 @@ class Site(Actor):
 
     def _next_interval(self, context: SiteContext) -> tuple[OutputStream, NewTuples] | None:
         for output in self._outputs.values():
-            new = output.next_interval(self._execution, context.now)
+            new = output.next_interval(self.execution, context.now)
             if new is not None:
                 return output, new
         return None
@@ -340,8 +300,8 @@ class Site(Actor):
         for new in waiting:
             half = self._half(new.step)
             assert isinstance(half, SourceHalf)  # what waits for it is here
-            late_ns = half.step.late_ns + self._execution.delta_ns
-            if not half.step.algorithm.delayed or self._execution.is_complete(
+            late_ns = half.step.late_ns + self.execution.delta_ns
+            if not half.step.algorithm.delayed or self.execution.is_complete(
                 new.tick, late_ns, half.complete, context.now
             ):
                 half.begin(new, context)
@@ -354,20 +314,20 @@ class Site(Actor):
         if step.following is not None:
             self._queue(replace(output, step=step.following), context)
         elif step.output is not None:
-            gathered = self._outputs[step.output].gather(output, self._execution)
+            gathered = self._outputs[step.output].gather(output, self.execution)
             context.wake_at(gathered, "output")
         else:
             self._report(output.content, step, context)
 
     def _queue(self, output: Shipment[Combinations], context: SiteContext) -> None:
         """Queue combinations before the step they are to go through."""
-        if not len(output.content) and not self._execution.punctuated:
+        if not len(output.content) and not self.execution.punctuated:
             return
         self._waiting.append(output)
         step = self._step(output)
         if step.algorithm.delayed:
-            late_ns = step.late_ns + self._execution.delta_ns
-            context.wake_at(self._execution.complete_at(output.tick, late_ns), "probe")
+            late_ns = step.late_ns + self.execution.delta_ns
+            context.wake_at(self.execution.complete_at(output.tick, late_ns), "probe")
 
     def _step(self, output: Shipment[Combinations]) -> OneWayStep:
         half = self._half(output.step)
@@ -381,6 +341,6 @@ class Site(Actor):
         window, results = step.window, [rows]
         if isinstance(window, OperandWindow):
             results = by_newest(rows, (window.probe, window.stored))
-        matches, born_ns = zip(*(part.matches(pairs=self._pairs) for part in results), strict=True)
+        matches, born_ns = zip(*(part.matches(pairs=self.pairs) for part in results), strict=True)
         span = (int(rows.seq.min()), int(rows.seq.max()))
-        context.send("sink", Answers(matches, born_ns, span, streams=self._streams))
+        context.send("sink", Answers(matches, born_ns, span, streams=self.streams))

@@ -27,17 +27,12 @@ class NewTuples(Payload):
     """B_i: the tuples that came to a site in one execution interval, none or more.
 
     A source is at its site, so that they cross no wire.
-
-    Attributes
-    ----------
-    tick
-        End of the interval, virtual nanoseconds.
-    tuples
-        The tuples, of one stream.
     """
 
     tick: int
+    """End of the interval, virtual nanoseconds."""
     tuples: Combinations
+    """The tuples, of one stream."""
 
     frame_bytes = 0
     bytes_of = ("tuples",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -97,45 +98,36 @@ class Slots(Provenance):
         return complete
 
 
+@dataclass(kw_only=True, eq=False)
 class LogicalPE(Actor):
     """Waits for a tuple's results from every predicate, intersects them, and reports its matches.
 
     What never becomes complete is never reported.
 
     Port: ``sink``.
-
-    Parameters
-    ----------
-    predicates
-        Of the query.
-    replicas
-        PEs that share each predicate.
-    hash_table
-        Whether partial results wait by tuple (`HashTable`), or one per predicate (`Slots`).
-    pairs
-        Whether to report match ids.
     """
+
+    predicates: int
+    """Of the query."""
+    replicas: int
+    """PEs that share each predicate."""
+    hash_table: bool
+    """Whether partial results wait by tuple (`HashTable`), or one per predicate (`Slots`)."""
+    pairs: bool
+    """Whether to report match ids."""
 
     state = ("_provenance",)
 
-    def __init__(
-        self,
-        *,
-        predicates: int,
-        replicas: int,
-        hash_table: bool,
-        pairs: bool,
-    ) -> None:
-        kind = HashTable if hash_table else Slots
-        self._provenance: Provenance = kind(predicates=predicates, replicas=replicas)
-        self._pairs = pairs
+    def __post_init__(self) -> None:
+        kind = HashTable if self.hash_table else Slots
+        self._provenance: Provenance = kind(predicates=self.predicates, replicas=self.replicas)
 
     def receive(self, message: Message, context: Context) -> None:
         """Add one predicate's results, and report what they complete."""
         partial: Partial = message.payload
         found = []
         for stream, rows in self._provenance.add(partial):
-            result = type(rows[0]).intersect(rows, enumerate=self._pairs)
+            result = type(rows[0]).intersect(rows, enumerate=self.pairs)
             context.charge(result.work, rows[0].intersecting)
             found.append(Found(result.of(stream, rows[-1].ids), rows[-1].born_ns, partial.span))
         send_answers(found, context)

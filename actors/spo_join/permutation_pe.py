@@ -15,28 +15,19 @@ from joins.work import Step
 
 @dataclass(frozen=True, slots=True)
 class Permutations(UpTo):
-    """One stream's permutation arrays of an epoch (permutation PE to PO-Join PE).
-
-    Attributes
-    ----------
-    epoch, stream
-        What they belong to.
-    first
-        Position of the epoch's first tuple in its stream.
-    last
-        Arrival number of the epoch's last tuple.
-    lead_ids
-        int64, the tuples in the order of the first predicate's field.
-    arrays
-        Per further predicate, for each place in its field's order the place in the lead's.
-    """
+    """One stream's permutation arrays of an epoch (permutation PE to PO-Join PE)."""
 
     epoch: int
     stream: int
+    """What they belong to."""
     first: int
+    """Position of the epoch's first tuple in its stream."""
     last: int
+    """Arrival number of the epoch's last tuple."""
     lead_ids: np.ndarray
+    """int64, the tuples in the order of the first predicate's field."""
     arrays: tuple[np.ndarray, ...]
+    """Per further predicate, for each place in its field's order the place in the lead's."""
 
     bytes_of = ("first", "last", "lead_ids", "arrays")
     rows_of = ("lead_ids",)

@@ -92,6 +92,7 @@ class Assembly:
         return Sealed(epoch, segments, known if len(known) == len(offsets) else None)
 
 
+@dataclass(kw_only=True, eq=False)
 class PoJoinPE(Actor):
     """Seals the epochs that fall to it into segments, and probes them with every tuple.
 
@@ -104,43 +105,33 @@ class PoJoinPE(Actor):
     reports them overdue.
 
     Ports: ``sink``, and what its window state asks for.
-
-    Parameters
-    ----------
-    query, schemas
-        The join.
-    window
-        Makes the PE's window state.
-    immutable
-        What epochs are sealed into: a name in `joins.indexes.structures.SEGMENTS`, or a class.
-    threads
-        Threads over the list of segments.
-    pairs
-        Whether to report match ids.
     """
+
+    query: JoinQuery
+    schemas: tuple[Schema, ...]
+    """The join."""
+    window: Callable[[], WindowState]
+    """Makes the PE's window state."""
+    immutable: str | type[ImmutableSegment]
+    """What epochs are sealed into: a name in `joins.indexes.structures.SEGMENTS`, or a class."""
+    threads: int
+    """Threads over the list of segments."""
+    pairs: bool
+    """Whether to report match ids."""
 
     state = ("_sealed", "_assembling", "_queues", "_window", "_overdue")
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        window: Callable[[], WindowState],
-        immutable: str | type[ImmutableSegment],
-        threads: int,
-        pairs: bool,
-    ) -> None:
-        self._sides = JoinSides(query, schemas)
-        self._window = window()
-        self._segment = immutable if isinstance(immutable, type) else SEGMENTS[immutable]
-        self._structure = structure_name(immutable)
-        self._threads = threads
-        self._pairs = pairs
+    def __post_init__(self) -> None:
+        self._sides = JoinSides(self.query, self.schemas)
+        self._window = self.window()
+        self._segment = (
+            self.immutable if isinstance(self.immutable, type) else SEGMENTS[self.immutable]
+        )
+        self._structure = structure_name(self.immutable)
         self._sealed: list[Sealed] = []
         self._assembling: dict[int, Assembly] = {}
         self._queues: dict[int, list[Routed]] = {}
-        self._overdue = (0,) * len(query.streams)
+        self._overdue = (0,) * len(self.query.streams)
 
     def receive(self, message: Message, context: Context) -> None:
         """Probe tuples, start a queue at a flag, take an array of an epoch, or a count."""
@@ -213,7 +204,7 @@ class PoJoinPE(Actor):
             results = self._find(structures[stored], part, stream)
             size = sum(len(sealed.segments[stored]) for sealed in structures[stored])
             step = Step(f"{self._structure}.probe", len(part), size)
-            for work in busiest([one.work for one in results], self._threads):
+            for work in busiest([one.work for one in results], self.threads):
                 context.charge(work, step)
             matches = ProbeResult.sum(results).of(stream, part.batch.id)
             for i, of_part in enumerate(matches.split(rows)):
@@ -230,8 +221,8 @@ class PoJoinPE(Actor):
             [sealed.segments[stored] for sealed in structures],
             ranges_of(conditions, part.batch, *self._window.bounds(part)),
             brackets=[sealed.brackets if stream == 0 else None for sealed in structures],
-            threads=self._threads,
-            enumerate=self._pairs,
+            threads=self.threads,
+            enumerate=self.pairs,
         )
 
     def _alive(self) -> list[list[Sealed]]:

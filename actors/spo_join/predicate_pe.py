@@ -86,27 +86,18 @@ PARTITIONINGS: dict[str, type[Partitioning]] = {"hash": ByHash, "round_robin": I
 
 @dataclass(frozen=True, slots=True)
 class Partial(Payload):
-    """One predicate's results for the tuples that one logical PE is responsible for.
-
-    Attributes
-    ----------
-    number
-        The `Routed` message they come from.
-    share
-        Which share of that message: the shares of one number are alike in every predicate.
-    predicate
-        Position of the predicate in the query.
-    parts
-        One per probing stream.
-    span
-        Of the `Routed` message.
-    """
+    """One predicate's results for the tuples that one logical PE is responsible for."""
 
     number: int
+    """The `Routed` message they come from."""
     share: int
+    """Which share of that message: the shares of one number are alike in every predicate."""
     predicate: int
+    """Position of the predicate in the query."""
     parts: tuple[PredicateRows, ...]
+    """One per probing stream."""
     span: tuple[int, int]
+    """Of the `Routed` message."""
 
     bytes_of = ("parts",)
     rows_of = ("parts",)
@@ -133,28 +124,22 @@ class SortedField(Payload):
 
 @dataclass(frozen=True, slots=True)
 class Offsets(Payload):
-    """One predicate's sorted keys of an epoch, and where one stream's fall among the other's.
-
-    Attributes
-    ----------
-    epoch, predicate
-        What they belong to.
-    keys
-        Per stored stream its sorted keys.
-    offsets
-        Algorithm 3's array: for every key of stream 0 its place among the keys of stream 1; None in
-        a self join.
-    """
+    """One predicate's sorted keys of an epoch, and where one stream's fall among the other's."""
 
     epoch: int
     predicate: int
+    """What they belong to."""
     keys: tuple[np.ndarray, ...]
+    """Per stored stream its sorted keys."""
     offsets: np.ndarray | None
+    """Algorithm 3's array: for every key of stream 0 its place among the keys of stream 1; None in
+    a self join."""
 
     bytes_of = ("keys", "offsets")
     rows_of = ("keys",)
 
 
+@dataclass(kw_only=True, eq=False)
 class PredicatePE(Actor):
     """Indexes each stream's field of one predicate in a B+-tree, and probes the other's.
 
@@ -166,38 +151,26 @@ class PredicatePE(Actor):
 
     Ports: ``logical`` (by share), ``permutation`` (by epoch and stream), ``po_join`` (by epoch,
     round robin).
-
-    Parameters
-    ----------
-    query, schemas, predicate
-        The join, and the position of this PE's predicate in it.
-    replica, replicas
-        Which of the PEs that share the predicate this is.
-    mutable
-        Form of its results: a key of `ROWS`.
-    partitioning
-        How they are split among the logical PEs: a key of `PARTITIONINGS`.
     """
+
+    query: JoinQuery
+    schemas: tuple[Schema, ...]
+    predicate: int
+    """The join, and the position of this PE's predicate in it."""
+    replica: int
+    replicas: int
+    """Which of the PEs that share the predicate this is."""
+    mutable: str
+    """Form of its results: a key of `ROWS`."""
+    partitioning: str
+    """How they are split among the logical PEs: a key of `PARTITIONINGS`."""
 
     state = ("_partitioning", "_trees", "_base")
 
-    def __init__(
-        self,
-        *,
-        query: JoinQuery,
-        schemas: tuple[Schema, ...],
-        predicate: int,
-        replica: int,
-        replicas: int,
-        mutable: str,
-        partitioning: str,
-    ) -> None:
-        self._predicate = predicate
-        self._replica = replica
-        self._replicas = replicas
-        self._rows = ROWS[mutable]
-        self._partitioning = PARTITIONINGS[partitioning]()
-        self._sides = JoinSides(query, schemas, [predicate])
+    def __post_init__(self) -> None:
+        self._rows = ROWS[self.mutable]
+        self._partitioning = PARTITIONINGS[self.partitioning]()
+        self._sides = JoinSides(self.query, self.schemas, [self.predicate])
         self._trees = [BPlusTree() for _ in self._sides.storing]
         self._base = [0] * len(self._trees)
 
@@ -208,7 +181,7 @@ class PredicatePE(Actor):
             self._merge(payload, context)
         else:
             self._store(payload, context)
-            if payload.number % self._replicas == self._replica:
+            if payload.number % self.replicas == self.replica:
                 self._probe(payload, context)
 
     def _store(self, routed: Routed, context: Context) -> None:
@@ -226,7 +199,7 @@ class PredicatePE(Actor):
         for share in np.unique(np.concatenate(shares)).tolist():
             places = [np.flatnonzero(shared == share) for shared in shares]
             parts = tuple(rows.take(at) for rows, at in zip(results, places, strict=True))
-            partial = Partial(routed.number, share, self._predicate, parts, routed.span)
+            partial = Partial(routed.number, share, self.predicate, parts, routed.span)
             context.send("logical", partial, to=receivers[share])
 
     def _find(self, stream: int, part: Probes, context: Context) -> PredicateRows:
@@ -240,7 +213,7 @@ class PredicatePE(Actor):
 
     def _merge(self, flag: MergeFlag, context: Context) -> None:
         """Send the epoch's sorted ids and keys on, and start the next epoch empty."""
-        if self._replica == 0:
+        if self.replica == 0:
             self._send_arrays(flag, context)
         for stream, tree in enumerate(self._trees):
             tree.clear()
@@ -258,7 +231,7 @@ class PredicatePE(Actor):
             context.charge(work, Step("predicate_tree.scan", len(ids), len(ids)))
             keys.append(sorted_keys)
             first = self._base[stream]
-            sorted_field = SortedField(flag.epoch, stream, self._predicate, first, flag.last, ids)
+            sorted_field = SortedField(flag.epoch, stream, self.predicate, first, flag.last, ids)
             context.send(
                 "permutation", sorted_field, to=(flag.epoch * len(self._trees) + stream) % pes
             )
@@ -269,6 +242,6 @@ class PredicatePE(Actor):
             context.charge(work, Step("order_arrays.offset", tuples, tuples))
         context.send(
             "po_join",
-            Offsets(flag.epoch, self._predicate, tuple(keys), offsets),
+            Offsets(flag.epoch, self.predicate, tuple(keys), offsets),
             to=flag.epoch % len(context.peers("po_join")),
         )

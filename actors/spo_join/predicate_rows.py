@@ -24,16 +24,11 @@ from joins.work import Step, Work
 
 @dataclass(frozen=True, slots=True)
 class PredicateRows(Payload, ABC):
-    """The results of probing with one predicate, a row per probing tuple of one stream.
-
-    Attributes
-    ----------
-    ids, born_ns
-        int64, the probing tuples.
-    """
+    """The results of probing with one predicate, a row per probing tuple of one stream."""
 
     ids: np.ndarray
     born_ns: np.ndarray
+    """int64, the probing tuples."""
 
     frame_bytes = 0
     probing: ClassVar[str]
@@ -64,18 +59,12 @@ class PredicateRows(Payload, ABC):
 
 @dataclass(frozen=True, slots=True)
 class BitRows(PredicateRows):
-    """Bit arrays: the identifiers of the mutable tuples are the places in them (Figure 4).
-
-    Attributes
-    ----------
-    base
-        Position in the probed stream of bit 0.
-    words
-        uint64, shape (probes, words).
-    """
+    """Bit arrays: the identifiers of the mutable tuples are the places in them (Figure 4)."""
 
     base: int
+    """Position in the probed stream of bit 0."""
     words: np.ndarray
+    """uint64, shape (probes, words)."""
 
     bytes_of = ("ids", "words")
     probing = "predicate_tree.mark"
@@ -114,18 +103,12 @@ class BitRows(PredicateRows):
 
 @dataclass(frozen=True, slots=True)
 class IdRows(PredicateRows):
-    """Lists of the matching tuples' ids, to be intersected by hashing (section 5.4).
-
-    Attributes
-    ----------
-    count
-        int64, matches of each probe.
-    match_id
-        int64, the matches of the first probe, then of the second, ...
-    """
+    """Lists of the matching tuples' ids, to be intersected by hashing (section 5.4)."""
 
     count: np.ndarray
+    """int64, matches of each probe."""
     match_id: np.ndarray
+    """int64, the matches of the first probe, then of the second, ..."""
 
     bytes_of = ("ids", "count", "match_id")
     probing = "predicate_tree.list"

@@ -14,28 +14,19 @@ from joins.queries.windows import WindowBounds
 
 @dataclass(frozen=True, slots=True)
 class Routed(Payload):
-    """Arrivals of one merge epoch, one `Probes` per stream (router to joiner PEs).
-
-    Attributes
-    ----------
-    number
-        Counts the router's messages; the provenance of everything computed from this one.
-    epoch
-        The merge epoch the tuples belong to.
-    parts
-        One per stream of the query.
-    span
-        First and last arrival number.
-    overdue
-        Per stream the position below which neither these tuples nor later ones see it, and no
-        probe shows it (`joins.queries.windows.WindowBounds`); empty as long as both streams flow.
-    """
+    """Arrivals of one merge epoch, one `Probes` per stream (router to joiner PEs)."""
 
     number: int
+    """Counts the router's messages; the provenance of everything computed from this one."""
     epoch: int
+    """The merge epoch the tuples belong to."""
     parts: tuple[Probes, ...]
+    """One per stream of the query."""
     span: tuple[int, int]
+    """First and last arrival number."""
     overdue: tuple[int, ...]
+    """Per stream the position below which neither these tuples nor later ones see it, and no probe
+    shows it (`joins.queries.windows.WindowBounds`); empty as long as both streams flow."""
 
     bytes_of = ("parts", "overdue")
     rows_of = ("parts",)

@@ -79,23 +79,21 @@ class WindowState(Stateful, ABC):
         """
 
 
+@dataclass(kw_only=True, eq=False)
 class Carried(WindowState):
     """Every tuple carries its window: exact, and no message more.
 
     A probe cannot find what has expired, however late a PE drops it; and since windows only move
     forward, the bounds that pass by show when to.
-
-    Parameters
-    ----------
-    stored
-        Per probing stream the stream it probes.
     """
+
+    stored: Sequence[int]
+    """Per probing stream the stream it probes."""
 
     state = ("_horizon",)
 
-    def __init__(self, *, stored: Sequence[int]) -> None:
-        self._stored = tuple(stored)
-        self._horizon = [0] * len(stored)
+    def __post_init__(self) -> None:
+        self._horizon = [0] * len(self.stored)
 
     def bounds(self, part: Probes) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return what the tuples carry."""
@@ -109,13 +107,14 @@ class Carried(WindowState):
         """Store the last bounds that passed by."""
         for stream, part in enumerate(routed.parts):
             if len(part):
-                self._horizon[self._stored[stream]] = int(part.start[-1])
+                self._horizon[self.stored[stream]] = int(part.start[-1])
 
     def is_expired(self, stream: int, epoch: int, stop: int) -> bool:
         """Return whether no later probe can see any of it."""
         return stop <= self._horizon[stream]
 
 
+@dataclass(kw_only=True, eq=False)
 class OwnSlide(WindowState):
     """The first way: a new permutation array means that the PE's oldest epoch has expired.
 
@@ -123,19 +122,17 @@ class OwnSlide(WindowState):
     comes: up to as many merges late as there are PEs. In the paper the new array replaces the
     existing slide, which supposes a PE for every slide of the window; here a PE has as many as can
     fall to it, so that a smaller number of PEs loses nothing.
-
-    Parameters
-    ----------
-    pes
-        Number of PO-Join PEs.
-    epochs
-        Epochs of the window that fall to one PE at most, the newest included.
     """
+
+    pes: int
+    """Number of PO-Join PEs."""
+    epochs: int
+    """Epochs of the window that fall to one PE at most, the newest included."""
 
     state = ("_newest",)
 
-    def __init__(self, *, pes: int, epochs: int) -> None:
-        self._reach = pes * epochs
+    def __post_init__(self) -> None:
+        self._reach = self.pes * self.epochs
         self._newest = -1
 
     def on_permutations(self, arrays: Permutations) -> None:
@@ -147,20 +144,17 @@ class OwnSlide(WindowState):
         return epoch <= self._newest - self._reach
 
 
+@dataclass(kw_only=True, eq=False)
 class Counted(WindowState):
-    """Takes a count for the number of tuples that have arrived, per stream.
+    """Takes a count for the number of tuples that have arrived, per stream."""
 
-    Parameters
-    ----------
-    windows
-        One per stream, over that stream, by count.
-    """
+    windows: Sequence[Window]
+    """One per stream, over that stream, by count."""
 
     state: ClassVar[tuple[str, ...]] = ("_counts", "_horizon")
 
-    def __init__(self, *, windows: Sequence[Window]) -> None:
-        self._windows = tuple(windows)
-        self._set_counts([0] * len(windows))
+    def __post_init__(self) -> None:
+        self._set_counts([0] * len(self.windows))
 
     def is_expired(self, stream: int, epoch: int, stop: int) -> bool:
         """Return whether a tuple that so many precede would see none of it."""
@@ -170,7 +164,7 @@ class Counted(WindowState):
         self._counts = list(counts)
         self._horizon = [
             int(window.bound(np.array([count]))[0])
-            for window, count in zip(self._windows, counts, strict=True)
+            for window, count in zip(self.windows, counts, strict=True)
         ]
 
     def _count(self, stream: int, tuples: int) -> None:
@@ -196,6 +190,7 @@ class MergedCounts(Counted):
         self._count(count.stream, count.tuples)
 
 
+@dataclass(kw_only=True, eq=False)
 class Cached(Counted):
     """The third way: the first PE counts tuples, and the others read its count from a cache.
 
@@ -210,33 +205,27 @@ class Cached(Counted):
     then it is the count used here.
 
     Port: ``cache``.
-
-    Parameters
-    ----------
-    windows
-        One per stream, over that stream, by count.
-    pe
-        This PE's index; 0 is the first.
-    interval_ns
-        Least virtual time between two of its messages to the cache.
     """
+
+    pe: int
+    """This PE's index; 0 is the first."""
+    interval_ns: int
+    """Least virtual time between two of its messages to the cache."""
 
     state = ("_last_ns",)
 
-    def __init__(self, *, windows: Sequence[Window], pe: int, interval_ns: int) -> None:
-        super().__init__(windows=windows)
-        self._pe = pe
-        self._interval_ns = interval_ns
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._last_ns: int | None = None
 
     def before_evaluation(self, context: Context) -> None:
         """Ask the cache for the count, if it is time to."""
-        if self._pe and self._is_time(context):
-            context.send("cache", SyncRequest(self._pe))
+        if self.pe and self._is_time(context):
+            context.send("cache", SyncRequest(self.pe))
 
     def after_evaluation(self, routed: Routed, context: Context) -> None:
         """Count tuples, and publish the count if it is time to."""
-        if self._pe:
+        if self.pe:
             return
         for stream, part in enumerate(routed.parts):
             self._count(stream, len(part))
@@ -249,7 +238,7 @@ class Cached(Counted):
         self._set_counts(count.counts)
 
     def _is_time(self, context: Context) -> bool:
-        if self._last_ns is not None and context.now - self._last_ns < self._interval_ns:
+        if self._last_ns is not None and context.now - self._last_ns < self.interval_ns:
             return False
         self._last_ns = context.now
         return True

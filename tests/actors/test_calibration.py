@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from actors.hosting.inline import RecordingContext
@@ -31,7 +33,11 @@ class OneEmitter:
     def __init__(
         self, query: JoinQuery = QUERY, *, batch_rows: int = 1, linger_turns: int = 0
     ) -> None:
-        self.settings = {"query": query, "batch_rows": batch_rows, "linger_turns": linger_turns}
+        self.settings: dict[str, Any] = {
+            "query": query,
+            "batch_rows": batch_rows,
+            "linger_turns": linger_turns,
+        }
         self.actor = self.build()
         self.context = RecordingContext("e", {"replicas": ("0", "1"), "master": ("master",)}, 0)
         self.turns = 0

@@ -24,7 +24,6 @@ from actors.result_files import (
     receive_piece,
 )
 from actors.results import Late, Output
-from actors.whole_files import WholeTable
 from joins.errors import OutputError
 from joins.matches import Matches
 
@@ -106,13 +105,13 @@ def test_results_of_nobody_are_refused(tmp_path: Path) -> None:
 def test_small_pieces_wait_unchanged_for_a_slow_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = WholeTable.write
+    write = pq.ParquetWriter.write_table
 
-    def slow(file: WholeTable, *arguments: Any) -> None:
+    def slow(file: pq.ParquetWriter, *arguments: Any) -> None:
         time.sleep(0.005)
         write(file, *arguments)
 
-    monkeypatch.setattr(WholeTable, "write", slow)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", slow)
     rows, piece = 1_000_000, 8_000
     with ResultWriter(tmp_path, streams=STREAMS, actors=["pe.0"], pairs=False) as writer:
         for first in range(0, rows, piece):

@@ -244,7 +244,7 @@ def results_come_twice_and_the_sink_does_not_know_them(patch: pytest.MonkeyPatch
 def results_have_the_epoch_of_the_latest_snapshot(patch: pytest.MonkeyPatch) -> None:
     def flawed(kernel: RecoveringKernel, results: list[Any]) -> None:
         epoch = kernel._last.epoch + (kernel._taking is not None)
-        kernel._results.add(epoch, results, kernel._gathering[1])
+        kernel.results.add(epoch, results, kernel._gathering[1])
 
     patch.setattr(RecoveringKernel, "_gather", flawed)
 
@@ -290,7 +290,7 @@ def states_are_stored_when_the_service_is_done(patch: pytest.MonkeyPatch) -> Non
     send_markers = RecoveringKernel._send_markers
 
     def flawed(kernel: RecoveringKernel, node: Node, now: int) -> None:
-        kernel._snapshot.states[node.name] = kernel._host.snapshot(node.name)
+        kernel._snapshot.states[node.name] = kernel.host.snapshot(node.name)
         send_markers(kernel, node, now)
 
     patch.setattr(RecoveringKernel, "_send_markers", flawed)

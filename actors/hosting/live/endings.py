@@ -30,40 +30,29 @@ from joins.state import storable
 
 @dataclass(slots=True)
 class Seat:
-    """One actor that lives here.
-
-    Attributes
-    ----------
-    inbox
-        Messages and timers to be served, in the order they arrived.
-    waits
-        Messages it has sent that have no room at their receiver yet; until all have, it starts
-        nothing.
-    timers
-        Timers set that have not fired; *delayed_timers*, of them, are set when it no longer waits.
-    open_inputs
-        Channels from outside its component on which more may come.
-    received
-        Messages so far by channel.
-    is_source
-        Whether no channel leads to it.
-    in_turn
-        Whether it waits in the queue of those to serve.
-    served
-        What serving it has come to so far.
-    """
+    """One actor that lives here."""
 
     name: str
     cell: Cell
     inbox: deque[Parcel] = field(default_factory=deque)
+    """Messages and timers to be served, in the order they arrived."""
     waits: int = 0
+    """Messages it has sent that have no room at their receiver yet; until all have, it starts
+    nothing."""
     timers: int = 0
+    """Timers set that have not fired; *delayed_timers*, of them, are set when it no longer
+    waits."""
     delayed_timers: list[tuple[int, str]] = field(default_factory=list)
     open_inputs: int = 0
+    """Channels from outside its component on which more may come."""
     received: dict[Channel, int] = field(default_factory=dict)
+    """Messages so far by channel."""
     is_source: bool = True
+    """Whether no channel leads to it."""
     in_turn: bool = False
+    """Whether it waits in the queue of those to serve."""
     served: Served = field(default_factory=Served)
+    """What serving it has come to so far."""
     _seq: int = 0
 
     def next_seq(self) -> int:
@@ -94,51 +83,34 @@ class Seat:
 @storable
 @dataclass(slots=True)
 class Outlet:
-    """The end of a channel at its sender: how much room the receiver has left for it.
-
-    Attributes
-    ----------
-    home
-        The receiver's process.
-    room
-        Messages that may leave before the receiver has begun with one of those that left.
-    waiting
-        Those that have no room yet.
-    sent
-        Messages so far, waiting ones included.
-    """
+    """The end of a channel at its sender: how much room the receiver has left for it."""
 
     home: int
+    """The receiver's process."""
     room: int
+    """Messages that may leave before the receiver has begun with one of those that left."""
     waiting: deque[Parcel] = field(default_factory=deque)
+    """Those that have no room yet."""
     sent: int = 0
+    """Messages so far, waiting ones included."""
 
 
 class Component:
-    """Actors that end together; most often one actor alone.
-
-    Attributes
-    ----------
-    number
-        Components are numbered by the rank of their first actor.
-    members
-        The actors, in the order of rank.
-    homes
-        The processes they live in, ascending; the first of them gathers the reports.
-    inside
-        Channels between members.
-    reports
-        The latest of each process, where they are gathered.
-    """
+    """Actors that end together; most often one actor alone."""
 
     def __init__(
         self, number: int, members: list[str], inside: list[Channel], homes: Mapping[str, int]
     ) -> None:
         self.number = number
+        """Components are numbered by the rank of their first actor."""
         self.members = members
+        """The actors, in the order of rank."""
         self.inside = inside
+        """Channels between members."""
         self.homes = sorted({homes[member] for member in members})
+        """The processes they live in, ascending; the first of them gathers the reports."""
         self.reports: dict[int, ComponentReport] = {}
+        """The latest of each process, where they are gathered."""
 
     def at_rest(self, process: int, report: ComponentReport) -> bool:
         """Add a process's report; return whether nothing can happen in the component any more."""
@@ -170,39 +142,29 @@ def components_of(wiring: Wiring, homes: Mapping[str, int]) -> list[Component]:
     ]
 
 
+@dataclass(eq=False)
 class Endings:
-    """Ends this process's actors when nothing more can reach them, and their channels with them.
+    """Ends this process's actors when nothing more can reach them, and their channels with them."""
 
-    Parameters
-    ----------
-    here
-        This process.
-    components
-        All of the system, by number.
-    seats, outlets
-        The actors of this process and their channels.
-    post
-        Goes to the other processes.
-    """
+    here: int
+    """This process."""
+    components: list[Component]
+    """All of the system, by number."""
+    seats: Mapping[str, Seat]
+    outlets: Mapping[Channel, Outlet]
+    """The actors of this process and their channels."""
+    post: Post
+    """Goes to the other processes."""
 
-    def __init__(
-        self,
-        here: int,
-        components: list[Component],
-        seats: Mapping[str, Seat],
-        outlets: Mapping[Channel, Outlet],
-        post: Post,
-    ) -> None:
-        self._here, self._components, self._post = here, components, post
-        self._seats, self._outlets = seats, outlets
-        self._component_of = {name: part for part in components for name in part.members}
+    def __post_init__(self) -> None:
+        self._component_of = {name: part for part in self.components for name in part.members}
         self._leading_out: defaultdict[int, list[Channel]] = defaultdict(list)
         """Of each component the channels here that lead out of it."""
-        for channel in outlets:
+        for channel in self.outlets:
             sender, receiver = (self._component_of[name].number for name in channel)
             if sender != receiver:
                 self._leading_out[sender].append(channel)
-        self._alive = {part.number for part in components if here in part.homes}
+        self._alive = {part.number for part in self.components if self.here in part.homes}
         self._settling: deque[int] = deque()
         self._reported: dict[int, ComponentReport] = {}
 
@@ -213,12 +175,12 @@ class Endings:
 
     def snapshot(self) -> list[Any]:
         """Return what has ended, and what was reported by and to this process."""
-        return [self._alive, self._reported, [part.reports for part in self._components]]
+        return [self._alive, self._reported, [part.reports for part in self.components]]
 
     def restore(self, state: list[Any]) -> None:
         """Go back to what `snapshot` returned."""
         self._alive, self._reported, reports = state
-        for part, of_part in zip(self._components, reports, strict=True):
+        for part, of_part in zip(self.components, reports, strict=True):
             part.reports = of_part
 
     def end_if_done(self, actor: str) -> None:
@@ -234,17 +196,17 @@ class Endings:
         report = self._report(component)
         if report != self._reported.get(component.number):
             self._reported[component.number] = report
-            if component.homes[0] == self._here:
-                self.on_report(self._here, report)
+            if component.homes[0] == self.here:
+                self.on_report(self.here, report)
             else:
-                self._post.to(component.homes[0]).reports.append(report)
+                self.post.to(component.homes[0]).reports.append(report)
 
     def on_report(self, process: int, report: ComponentReport) -> None:
         """Add another process's report on a component whose reports are gathered here."""
-        component = self._components[report.component]
+        component = self.components[report.component]
         if component.at_rest(process, report):
             for home in component.homes[1:]:
-                self._post.to(home).settled.append(component.number)
+                self.post.to(home).settled.append(component.number)
             self.settle(component.number)
 
     def settle(self, number: int) -> None:
@@ -258,27 +220,27 @@ class Endings:
             return  # a call of this that has not returned goes on with it
         while self._settling:
             for channel in self._leading_out[self._settling[0]]:
-                home = self._outlets[channel].home
-                if home == self._here:
+                home = self.outlets[channel].home
+                if home == self.here:
                     self.end_channel(channel)
                 else:
-                    self._post.to(home).ends.append(channel)
+                    self.post.to(home).ends.append(channel)
             self._settling.popleft()
 
     def end_channel(self, channel: Channel) -> None:
         """Handle the punctuation: on *channel* no more will come."""
-        self._seats[channel[1]].open_inputs -= 1
+        self.seats[channel[1]].open_inputs -= 1
         self.end_if_done(channel[1])
 
     def _members(self, component: Component) -> Iterator[Seat]:
-        return (self._seats[name] for name in component.members if name in self._seats)
+        return (self.seats[name] for name in component.members if name in self.seats)
 
     def _report(self, component: Component) -> ComponentReport:
         sent, received = {}, {}
         for channel in component.inside:
             sender, receiver = channel
-            if sender in self._seats:
-                sent[channel] = self._outlets[channel].sent
-            if receiver in self._seats:
-                received[channel] = self._seats[receiver].received.get(channel, 0)
+            if sender in self.seats:
+                sent[channel] = self.outlets[channel].sent
+            if receiver in self.seats:
+                received[channel] = self.seats[receiver].received.get(channel, 0)
         return ComponentReport(component.number, sent, received)

@@ -54,26 +54,18 @@ _REPORT_NS = NS_PER_S // 2
 
 @dataclass(frozen=True, kw_only=True)
 class LiveSystem:
-    """What the processes of a live run need to know of the whole system.
-
-    Attributes
-    ----------
-    specs, wiring, seed
-        As for every host.
-    homes
-        Actor name to process.
-    room
-        Messages under way at most on a channel, at least 1.
-    codes
-        Name of a port to its number in the trace.
-    """
+    """What the processes of a live run need to know of the whole system."""
 
     specs: Mapping[str, ActorSpec]
     wiring: Wiring
     seed: int
+    """As for every host."""
     homes: Mapping[str, int]
+    """Actor name to process."""
     room: int
+    """Messages under way at most on a channel, at least 1."""
     codes: Mapping[str, int]
+    """Name of a port to its number in the trace."""
 
     def seats(self, process: int) -> dict[str, Seat]:
         """Return the seats of a *process*, by actor name, with actors in their first state."""
@@ -84,53 +76,39 @@ class LiveSystem:
         }
 
 
+@dataclass(eq=False)
 class LiveShard:
-    """Runs the actors that have a seat here, from the start of the sources until all have ended.
+    """Runs the actors that have a seat here, from the start of the sources until all have ended."""
 
-    Parameters
-    ----------
-    mesh
-        The processes; the driver is sent how far this one is.
-    system
-        The whole system.
-    seats
-        Those of this process.
-    clock
-        The run's.
-    recorder
-        Takes the trace, and results where there is no *part*.
-    part
-        The files that results are written to.
-    """
+    mesh: Mesh
+    """The processes; the driver is sent how far this one is."""
+    system: LiveSystem
+    """The whole system."""
+    seats: Mapping[str, Seat]
+    """Those of this process."""
+    clock: Clock
+    """The run's."""
+    recorder: Recorder
+    """Takes the trace, and results where there is no *part*."""
+    part: Part | None = None
+    """The files that results are written to."""
 
-    def __init__(
-        self,
-        mesh: Mesh,
-        system: LiveSystem,
-        seats: Mapping[str, Seat],
-        clock: Clock,
-        recorder: Recorder,
-        part: Part | None = None,
-    ) -> None:
-        self._recorder = recorder
-        self._part = part
-        self._collect = recorder.emit if part is None else part.results.collect
-        homes, wiring = system.homes, system.wiring
-        self._mesh, self._homes = mesh, homes
-        self._seats, self._codes, self._clock = seats, system.codes, clock
+    def __post_init__(self) -> None:
+        self._collect = self.recorder.emit if self.part is None else self.part.results.collect
+        homes, wiring = self.system.homes, self.system.wiring
         self._rank = {name: rank for rank, name in enumerate(wiring)}
-        self._post = Post(mesh, clock)
+        self._post = Post(self.mesh, self.clock)
         self._outlets: dict[Channel, Outlet] = {}
         components = components_of(wiring, homes)
         inside = {channel for part in components for channel in part.inside}
         for channel in channels(wiring):
             sender, receiver = channel
-            if sender in seats:
-                self._outlets[channel] = Outlet(homes[receiver], system.room)
-            if receiver in seats:
-                seats[receiver].is_source = False
-                seats[receiver].open_inputs += channel not in inside
-        self._endings = Endings(mesh.member, components, seats, self._outlets, self._post)
+            if sender in self.seats:
+                self._outlets[channel] = Outlet(homes[receiver], self.system.room)
+            if receiver in self.seats:
+                self.seats[receiver].is_source = False
+                self.seats[receiver].open_inputs += channel not in inside
+        self._endings = Endings(self.mesh.member, components, self.seats, self._outlets, self._post)
         self._turns: deque[Seat] = deque()
         self._timers: list[tuple[int, int, Parcel]] = []
         self._timers_set = self._reported_ns = 0
@@ -138,14 +116,14 @@ class LiveShard:
 
     def begin(self) -> None:
         """Start the sources here; before anything is opened that another process sent."""
-        for seat in self._seats.values():
+        for seat in self.seats.values():
             if seat.is_source:
                 self._arrive(seat, Parcel(seat.name, seat.name, START, seat.next_seq(), None, 0))
             self._endings.end_if_done(seat.name)
 
     def run(self) -> Measured:
         """Serve until every actor here has ended."""
-        began_ns = self._clock.processor_ns()
+        began_ns = self.clock.processor_ns()
         while not self._endings.all_ended:
             self._receive_frame()
             self._fire_timers()
@@ -155,24 +133,24 @@ class LiveShard:
             self._report()
         self._post.send_all()
         measured = self._measured
-        if self._part is not None:
-            self._part.results.finish()
-            measured.ended_ns = self._clock.now()
+        if self.part is not None:
+            self.part.results.finish()
+            measured.ended_ns = self.clock.now()
         measured.sent = {channel: outlet.sent for channel, outlet in self._outlets.items()}
         measured.peak_bytes = peak_bytes()
-        measured.processor_ns = {self._mesh.member: self._clock.processor_ns() - began_ns}
-        measured.served = {name: seat.served for name, seat in self._seats.items()}
+        measured.processor_ns = {self.mesh.member: self.clock.processor_ns() - began_ns}
+        measured.served = {name: seat.served for name, seat in self.seats.items()}
         measured.state_bytes = {
-            name: array_bytes(seat.cell.actor) for name, seat in self._seats.items()
+            name: array_bytes(seat.cell.actor) for name, seat in self.seats.items()
         }
         return measured
 
     def open_bundle(self, process: int, bundle: Bundle) -> None:
         """Handle what another process sent."""
-        now = self._clock.now()
+        now = self.clock.now()
         for parcel in bundle.parcels:
             parcel.arrived_ns = now
-            self._arrive(self._seats[parcel.receiver], parcel)
+            self._arrive(self.seats[parcel.receiver], parcel)
         for channel in bundle.room:
             self._has_room(channel)
         for channel in bundle.ends:
@@ -189,10 +167,10 @@ class LiveShard:
             self._post.send_all()
             wait_s = None
             if self._timers:
-                wait_s = max(0, self._timers[0][0] - self._clock.now()) / NS_PER_S
-        elif not self._mesh.waiting:
+                wait_s = max(0, self._timers[0][0] - self.clock.now()) / NS_PER_S
+        elif not self.mesh.waiting:
             return
-        received = self._mesh.receive(wait_s)
+        received = self.mesh.receive(wait_s)
         if received is not None:
             self.open_bundle(*received)
 
@@ -211,18 +189,18 @@ class LiveShard:
 
     def _serve(self, seat: Seat) -> None:
         parcel = seat.inbox.popleft()
-        started_ns = self._clock.now()
+        started_ns = self.clock.now()
         if parcel.sender != seat.name and parcel.port != FEEDBACK:
-            home = self._homes[parcel.sender]
+            home = self.system.homes[parcel.sender]
             channel = (parcel.sender, seat.name)
-            if home == self._mesh.member:
+            if home == self.mesh.member:
                 self._has_room(channel)
             else:
                 self._post.to(home).room.append(channel)
-        worked_ns = self._clock.worked_ns()
+        worked_ns = self.clock.worked_ns()
         reply = seat.cell.deliver(parcel.sender, parcel.port, parcel.payload, started_ns)
-        worked_ns = self._clock.worked_ns() - worked_ns
-        done_ns = self._measured.ended_ns = self._clock.now()
+        worked_ns = self.clock.worked_ns() - worked_ns
+        done_ns = self._measured.ended_ns = self.clock.now()
         if reply.emitted:
             self._collect(reply.emitted)
         rows = sum(sent.rows for sent in reply.sends) if seat.is_source else parcel.rows
@@ -259,10 +237,10 @@ class LiveShard:
                 seat.waits += 1
 
     def _leave(self, outlet: Outlet, parcel: Parcel) -> None:
-        parcel.left_ns = self._clock.now()
-        if outlet.home == self._mesh.member:
+        parcel.left_ns = self.clock.now()
+        if outlet.home == self.mesh.member:
             parcel.arrived_ns = parcel.left_ns
-            self._arrive(self._seats[parcel.receiver], parcel)
+            self._arrive(self.seats[parcel.receiver], parcel)
         else:
             self._post.add(outlet.home, parcel)
 
@@ -272,7 +250,7 @@ class LiveShard:
             outlet.room += 1
             return
         self._leave(outlet, outlet.waiting.popleft())
-        seat = self._seats[channel[0]]
+        seat = self.seats[channel[0]]
         seat.waits -= 1
         self._set_timers(seat)
         self._queue_turn(seat)
@@ -282,7 +260,7 @@ class LiveShard:
         """Set the timers that the actor asked for, unless it waits: its clock waits with it."""
         if seat.waits:
             return
-        now = self._clock.now()
+        now = self.clock.now()
         for at_ns, name in seat.delayed_timers:
             timer = Parcel(seat.name, seat.name, TIMER + name, seat.next_seq(), None, now)
             timer.left_ns = now
@@ -293,21 +271,21 @@ class LiveShard:
     def _fire_timers(self) -> None:
         if not self._timers:
             return
-        now = self._clock.now()
+        now = self.clock.now()
         while self._timers and self._timers[0][0] <= now:
             _, _, timer = heappop(self._timers)
-            seat = self._seats[timer.receiver]
+            seat = self.seats[timer.receiver]
             seat.timers -= 1
             timer.arrived_ns = now
             self._arrive(seat, timer)
 
     def _record(self, parcel: Parcel, started_ns: int, done_ns: int) -> None:
-        code = self._codes.get(parcel.port, self._codes[TIMER])
-        self._recorder.record(
+        codes = self.system.codes
+        self.recorder.record(
             (
                 self._rank[parcel.sender],
                 self._rank[parcel.receiver],
-                code,
+                codes.get(parcel.port, codes[TIMER]),
                 parcel.seq,
                 parcel.nbytes,
                 parcel.rows,
@@ -321,36 +299,32 @@ class LiveShard:
         )
 
     def _report(self) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         if now - self._reported_ns >= _REPORT_NS:
             self._reported_ns = now
             measured = self._measured
             at = Progress(now, measured.tuples, measured.received)
-            self._mesh.send(self._mesh.driver, at)
+            self.mesh.send(self.mesh.driver, at)
 
 
+@dataclass(eq=False)
 class LiveRun:
     """Runs a system in *processes*, which serve this run and no other.
 
     When it is made, the actors are built. Raise :exc:`ActorError` where one cannot be, and what
     *processes* raise when one of them is gone.
-
-    Parameters
-    ----------
-    processes
-        Where it runs.
-    system
-        What runs.
-    destination
-        Where the processes write results; None: they are among the `entries`.
     """
 
-    def __init__(
-        self, processes: Processes, system: LiveSystem, destination: Destination | None = None
-    ) -> None:
-        self._processes = processes
-        processes.serve(serve, system, destination)
-        waiting = set(range(processes.count))
+    processes: Processes
+    """Where it runs."""
+    system: LiveSystem
+    """What runs."""
+    destination: Destination | None = None
+    """Where the processes write results; None: they are among the `entries`."""
+
+    def __post_init__(self) -> None:
+        self.processes.serve(serve, self.system, self.destination)
+        waiting = set(range(self.processes.count))
         while waiting:
             waiting.discard(self._next()[0])
 
@@ -361,9 +335,9 @@ class LiveRun:
         when an actor raised, and what *processes* raise when one of them is gone.
         """
         began_ns = moment_ns()
-        for process in range(self._processes.count):
-            self._processes.send(process, began_ns)
-        tally = Tally(self._processes.count, on_progress)
+        for process in range(self.processes.count):
+            self.processes.send(process, began_ns)
+        tally = Tally(self.processes.count, on_progress)
         while tally.running:
             tally.add(*self._next())
         return tally.measured
@@ -381,41 +355,33 @@ class LiveRun:
         return self._fetched()
 
     def _fetched(self) -> Iterator[Any]:
-        for process in range(self._processes.count):
-            self._processes.send(process, None)
+        for process in range(self.processes.count):
+            self.processes.send(process, None)
             while (fetched := self._next()[1]) is not None:
                 yield fetched
-                self._processes.send(process, None)
+                self.processes.send(process, None)
 
     def _next(self) -> tuple[int, Any]:
-        received = self._processes.receive()
+        received = self.processes.receive()
         assert received is not None
         return received
 
 
+@dataclass(eq=False)
 class Tally:
-    """What the processes of a run report, put together.
+    """What the processes of a run report, put together."""
 
-    Parameters
-    ----------
-    processes
-        How many they are.
-    on_progress
-        Called with how far all of them are, at each report.
+    processes: int
+    """How many they are."""
+    on_progress: Callable[[Progress], None]
+    """Called with how far all of them are, at each report."""
 
-    Attributes
-    ----------
-    running
-        The processes that have not ended.
-    measured
-        Of those that have.
-    """
-
-    def __init__(self, processes: int, on_progress: Callable[[Progress], None]) -> None:
-        self.running = set(range(processes))
+    def __post_init__(self) -> None:
+        self.running = set(range(self.processes))
+        """The processes that have not ended."""
         self.measured = Measured()
+        """Of those that have."""
         self._reports: dict[int, Progress] = {}
-        self._on_progress = on_progress
 
     def add(self, process: int, news: Progress | Measured) -> None:
         """Take the next report of a *process*, or its last."""
@@ -425,7 +391,7 @@ class Tally:
             news = Progress(news.ended_ns, news.tuples, news.received)
         self._reports[process] = news
         reports = self._reports.values()
-        self._on_progress(
+        self.on_progress(
             Progress(
                 max(report.now_ns for report in reports),
                 sum(report.tuples for report in reports),

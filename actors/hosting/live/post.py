@@ -43,13 +43,7 @@ def moment_ns() -> int:
 
 
 class Clock:
-    """Nanoseconds since the run began, never going back.
-
-    Parameters
-    ----------
-    began_ns
-        When that was, from `moment_ns`.
-    """
+    """Nanoseconds since the run began, by `moment_ns` at *began_ns*; they never go back."""
 
     def __init__(self, began_ns: int) -> None:
         # A thread may be set aside between reading one clock and the other: of several pairs of
@@ -156,52 +150,36 @@ class Parcel:
 @storable
 @dataclass(slots=True)
 class ComponentReport:
-    """One process's part of a feedback component, as it was when nothing was left to do there.
-
-    Attributes
-    ----------
-    component
-        Its number.
-    sent, received
-        Messages so far per channel inside the component: of senders, of receivers that live there.
-    """
+    """One process's part of a feedback component, as it was when nothing was left to do there."""
 
     component: int
+    """Its number."""
     sent: dict[Channel, int]
     received: dict[Channel, int]
+    """Messages so far per channel inside the component: of senders, of receivers that live
+    there."""
 
 
 @storable
 @dataclass(slots=True)
 class Bundle:
-    """Everything waiting to go to one process, sent as one frame because each frame has a cost.
-
-    Attributes
-    ----------
-    parcels
-        Messages, in the order they were sent.
-    room
-        Channels whose receiver has begun with a message, once for each, so that it has room for
-        another.
-    ends
-        Channels on which no more will come: the punctuation. It is behind all parcels.
-    reports
-        For the first process of a component.
-    settled
-        Components that have come to rest, by number.
-    nbytes
-        Of the parcels.
-    since_ns
-        When the first of all this came in.
-    """
+    """Everything waiting to go to one process, sent as one frame because each frame has a cost."""
 
     parcels: list[Parcel] = field(default_factory=list)
+    """Messages, in the order they were sent."""
     room: list[Channel] = field(default_factory=list)
+    """Channels whose receiver has begun with a message, once for each, so that it has room for
+    another."""
     ends: list[Channel] = field(default_factory=list)
+    """Channels on which no more will come: the punctuation. It is behind all parcels."""
     reports: list[ComponentReport] = field(default_factory=list)
+    """For the first process of a component."""
     settled: list[int] = field(default_factory=list)
+    """Components that have come to rest, by number."""
     nbytes: int = 0
+    """Of the parcels."""
     since_ns: int = 0
+    """When the first of all this came in."""
 
 
 Alike = tuple[str, int, int]
@@ -229,27 +207,18 @@ class Calls:
 @storable
 @dataclass(slots=True)
 class Served:
-    """Totals of serving one actor or several.
-
-    Attributes
-    ----------
-    worked_ns
-        Processor time spent in it.
-    messages
-        Messages and timers that it received.
-    rows
-        Tuples that came with them; of a source, tuples that it sent.
-    work
-        What it counted that belongs to no step.
-    calls
-        The calls of its steps.
-    """
+    """Totals of serving one actor or several."""
 
     worked_ns: int = 0
+    """Processor time spent in it."""
     messages: int = 0
+    """Messages and timers that it received."""
     rows: int = 0
+    """Tuples that came with them; of a source, tuples that it sent."""
     work: Work = NO_WORK
+    """What it counted that belongs to no step."""
     calls: dict[Alike, Calls] = field(default_factory=dict)
+    """The calls of its steps."""
 
     def add(self, other: Served) -> None:
         """Add what else was served."""
@@ -280,36 +249,25 @@ class Served:
 @storable
 @dataclass(slots=True)
 class Measured:
-    """What a process, or all of them, measured until all actors had ended.
-
-    Attributes
-    ----------
-    ended_ns
-        When the last message had been served.
-    tuples, messages, nbytes
-        Tuples that sources sent; messages, and their bytes, that actors sent.
-    received
-        Messages that actors received from others.
-    sent
-        Messages that actors sent, by sender and receiver.
-    peak_bytes
-        Most memory of the process.
-    processor_ns
-        Process to the processor time it used while it served.
-    served, state_bytes
-        Actor name to what serving it came to, and to the bytes of its arrays at the end.
-    """
+    """What a process, or all of them, measured until all actors had ended."""
 
     ended_ns: int = 0
+    """When the last message had been served."""
     tuples: int = 0
     messages: int = 0
     nbytes: int = 0
+    """Tuples that sources sent; messages, and their bytes, that actors sent."""
     received: int = 0
+    """Messages that actors received from others."""
     sent: dict[Channel, int] = field(default_factory=dict)
+    """Messages that actors sent, by sender and receiver."""
     peak_bytes: int = 0
+    """Most memory of the process."""
     processor_ns: dict[int, int] = field(default_factory=dict)
+    """Process to the processor time it used while it served."""
     served: dict[str, Served] = field(default_factory=dict)
     state_bytes: dict[str, int] = field(default_factory=dict)
+    """Actor name to what serving it came to, and to the bytes of its arrays at the end."""
 
     def add(self, other: Measured) -> None:
         """Add what another process measured."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class _DriverRecorder(Recorder):
 class RecoveringShard(LiveShard):
     """A live shard that takes part in snapshots, and can begin from one; parameters as for that."""
 
-    _recorder: _DriverRecorder
+    recorder: _DriverRecorder
 
     def __init__(
         self,
@@ -118,8 +118,8 @@ class RecoveringShard(LiveShard):
         seats, outlets, endings, self._timers, self._timers_set, self._measured = from_bytes(
             state.data
         )
-        self._recorder.epoch = part.snapshot
-        for name, seat in self._seats.items():
+        self.recorder.epoch = part.snapshot
+        for name, seat in self.seats.items():
             seat.restore(seats[name])
             self._queue_turn(seat)
         self._outlets.update(outlets)
@@ -130,7 +130,7 @@ class RecoveringShard(LiveShard):
     def run(self) -> Measured:
         """As `LiveShard.run`; afterwards the driver has all results and trace rows."""
         measured = super().run()
-        self._recorder.flush()
+        self.recorder.flush()
         return measured
 
     def open_bundle(self, process: int, bundle: Bundle | int) -> None:
@@ -143,25 +143,25 @@ class RecoveringShard(LiveShard):
         super().open_bundle(process, bundle)
 
     def _receive_marker(self, process: int, snapshot: int) -> None:
-        if snapshot > self._recorder.epoch:
+        if snapshot > self.recorder.epoch:
             self._cut(snapshot)
         self._unmarked.discard(process)
         if self._state is not None and not self._unmarked:
             part = SnapshotPart(snapshot, to_array([self._state, self._under_way]))
-            self._mesh.send(self._mesh.driver, part)
+            self.mesh.send(self.mesh.driver, part)
             self._state, self._under_way = None, []
 
     def _cut(self, snapshot: int) -> None:
         """Keep the present state, and begin a new epoch: what was sent so far belongs before it."""
         self._post.send_all()
-        self._recorder.flush()
-        self._recorder.epoch = snapshot
-        seats = {name: seat.snapshot() for name, seat in self._seats.items()}
+        self.recorder.flush()
+        self.recorder.epoch = snapshot
+        seats = {name: seat.snapshot() for name, seat in self.seats.items()}
         endings, timers = self._endings.snapshot(), (self._timers, self._timers_set)
         self._state = to_array([seats, self._outlets, endings, *timers, self._measured])
         self._unmarked = set(self._others)
         for process in sorted(self._others):
-            self._mesh.send(process, snapshot)
+            self.mesh.send(process, snapshot)
 
 
 def serve(mesh: Mesh, system: LiveSystem) -> None:
@@ -199,21 +199,9 @@ class _Taking:
     parts: dict[int, SnapshotPart] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class RecoveringRun:
     """Runs a system in processes that are replaced when one is lost.
-
-    Parameters
-    ----------
-    start
-        Returns processes that serve nobody yet, in the place of those it returned before.
-    system
-        What runs.
-    lost
-        The error that processes raise when one of them is lost.
-    interval_ns
-        Real time from one snapshot to the next, at the least: more where they take long.
-    collect
-        Takes results, or rows of the trace, that will not come again.
 
     Attributes
     ----------
@@ -223,18 +211,20 @@ class RecoveringRun:
         Complete ones, and the bytes of them all.
     """
 
-    def __init__(
-        self,
-        start: Callable[[], Processes],
-        system: LiveSystem,
-        *,
-        lost: type[Exception],
-        interval_ns: int,
-        collect: Callable[[list[Any]], None],
-    ) -> None:
-        self._start, self._system = start, system
-        self._lost, self._interval_ns = lost, interval_ns
-        self._results = ResultEpochs(collect, at_once=False)
+    start: Callable[[], Processes]
+    """Returns processes that serve nobody yet, in the place of those it returned before."""
+    system: LiveSystem
+    """What runs."""
+    _: KW_ONLY
+    lost: type[Exception]
+    """The error that processes raise when one of them is lost."""
+    interval_ns: int
+    """Real time from one snapshot to the next, at the least: more where they take long."""
+    collect: Callable[[list[Any]], None]
+    """Takes results, or rows of the trace, that will not come again."""
+
+    def __post_init__(self) -> None:
+        self._results = ResultEpochs(self.collect, at_once=False)
         self._last: dict[int, SnapshotPart] = {}
         self._epoch = self._since_last = 0
         self.losses = self.snapshots = self.snapshot_bytes = 0
@@ -249,7 +239,7 @@ class RecoveringRun:
         while True:
             try:
                 measured = self._attempt(on_progress)
-            except self._lost as lost:
+            except self.lost as lost:
                 self.losses += 1
                 self._since_last += 1
                 self._results.discard(self._epoch)
@@ -265,15 +255,15 @@ class RecoveringRun:
 
     def _attempt(self, on_progress: Callable[[Progress], None]) -> Measured:
         """Run from the last snapshot until every actor has ended; return what was measured."""
-        processes = self._start()
-        processes.serve(serve, self._system)
+        processes = self.start()
+        processes.serve(serve, self.system)
         for _ in range(processes.count):
             processes.receive()
         self._began_ns = self._began_ns or moment_ns()
         for process in range(processes.count):
             processes.send(process, [self._began_ns, self._last.get(process)])
         clock = Clock(self._began_ns)
-        self._taking = _Taking(due_ns=clock.now() + self._interval_ns)
+        self._taking = _Taking(due_ns=clock.now() + self.interval_ns)
         tally = Tally(processes.count, on_progress)
         while tally.running:
             # One that has ended takes no part in another snapshot.
@@ -324,5 +314,5 @@ class RecoveringRun:
         self.snapshot_bytes += sum(len(part.state) for part in parts.values())
         self._results.commit(self._epoch, clock.now())
         now = clock.now()
-        pause_ns = pause_after(now - self._taking.began_ns, self._interval_ns)
+        pause_ns = pause_after(now - self._taking.began_ns, self.interval_ns)
         self._taking = _Taking(due_ns=now + pause_ns)
