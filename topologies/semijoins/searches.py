@@ -19,7 +19,6 @@ from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.costing import Costing
 from topologies.semijoins.plans import (
     JoinPlan,
-    JoinSequence,
     JoinStep,
     LinearPlan,
     Tree,
@@ -94,32 +93,6 @@ class _Beginnings(NamedTuple):
         return np.where(allowed[:, :, None], seconds, np.inf)
 
 
-def greedy_plan(costing: Costing) -> LinearPlan:
-    """Return the plan in which every step of every join sequence is the cheapest to take next.
-
-    Of equal costs the first stream's and the first algorithm's counts.
-    """
-
-    def cheapest_of_each(_: _Beginnings, total_s: np.ndarray) -> _Steps:
-        place = total_s.reshape(len(total_s), -1).argmin(axis=1)
-        return _Steps(np.arange(len(total_s)), *np.divmod(place, total_s.shape[2]))
-
-    return _linear_plan(costing, cheapest_of_each)
-
-
-def exhaustive_plan(costing: Costing) -> LinearPlan:
-    """Return the plan of the least estimated time."""
-
-    def cheapest_of_alike(beginnings: _Beginnings, total_s: np.ndarray) -> _Steps:
-        steps = _Steps(*np.nonzero(np.isfinite(total_s)))
-        alike = beginnings.alike(steps.row, steps.stream, costing.at_source[steps.algorithm])
-        order = np.lexsort((total_s[steps], alike))
-        cheapest = order[np.diff(alike[order], prepend=-1) > 0]
-        return _Steps(*(column[cheapest] for column in steps))
-
-    return _linear_plan(costing, cheapest_of_alike)
-
-
 class _Steps(NamedTuple):
     """Next steps of beginnings, one per element: row of the beginning, stream, and algorithm."""
 
@@ -128,12 +101,30 @@ class _Steps(NamedTuple):
     algorithm: np.ndarray
 
 
-def _linear_plan(
-    costing: Costing, choose: Callable[[_Beginnings, np.ndarray], _Steps]
-) -> LinearPlan:
-    """Search breadth first; *choose* returns which steps are followed.
+def greedy_plan(costing: Costing) -> LinearPlan:
+    """Return the plan in which every step of every join sequence is the cheapest to take next.
 
-    It is passed the time of every beginning with every next step, (rows, streams, algorithms).
+    Of equal costs the first stream's and the first algorithm's counts.
+    """
+    return _linear_plan(costing, lambda beginnings, steps: beginnings.head[steps.row])
+
+
+def exhaustive_plan(costing: Costing) -> LinearPlan:
+    """Return the plan of the least estimated time."""
+    return _linear_plan(
+        costing,
+        lambda beginnings, steps: beginnings.alike(
+            steps.row, steps.stream, costing.at_source[steps.algorithm]
+        ),
+    )
+
+
+def _linear_plan(
+    costing: Costing, number_rivals: Callable[[_Beginnings, _Steps], np.ndarray]
+) -> LinearPlan:
+    """Search breadth first, and of steps that rival each other follow the cheapest alone.
+
+    *number_rivals* returns a number of each step, equal where steps rival each other.
     """
     names = costing.statistics.names
     beginnings = _Beginnings.of_heads(len(names))
@@ -141,7 +132,11 @@ def _linear_plan(
     taken: list[tuple[JoinStep, ...]] = [() for _ in names]
     for _ in names[1:]:
         total_s = spent_s[:, None, None] + beginnings.step_seconds(costing)
-        steps = choose(beginnings, total_s)
+        steps = _Steps(*np.nonzero(np.isfinite(total_s)))
+        rivals = number_rivals(beginnings, steps)
+        order = np.lexsort((total_s[steps], rivals))
+        cheapest = order[np.diff(rivals[order], prepend=-1) > 0]
+        steps = _Steps(*(column[cheapest] for column in steps))
         spent_s = total_s[steps]
         beginnings = beginnings.take(steps.row).joined(
             steps.stream, costing.at_source[steps.algorithm]
@@ -154,7 +149,7 @@ def _linear_plan(
     for head in range(len(names)):
         mine = np.flatnonzero(beginnings.head == head)
         best = int(mine[spent_s[mine].argmin()])
-        sequences.append(JoinSequence(head=head, steps=taken[best]))
+        sequences.append(taken[best])
     return LinearPlan(streams=names, sequences=tuple(sequences))
 
 

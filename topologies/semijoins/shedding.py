@@ -24,9 +24,9 @@ from joins.semijoins.value_sample import TupleSample, ValueSample
 from topologies.semijoins.costing import estimate_plan
 from topologies.semijoins.formulas import distinct_among
 from topologies.semijoins.join_statistics import (
+    JoinAttribute,
     JoinStatistics,
     JoinStream,
-    MeasuredAttribute,
     Measuring,
     kept_samples,
     tied_fields,
@@ -144,7 +144,6 @@ class Budget:
         """Return the bytes a second on every link, by its two sites, for what is left."""
         statistics = self.measuring.thinned(self.statistics, self.samples, left)
         attribute = next(one for one in statistics.attributes if one.has.all())
-        assert isinstance(attribute, MeasuredAttribute)  # from the samples
         carried = estimate_plan(statistics, self.plan).link_bytes(
             unevenness(attribute, statistics.streams)
         )
@@ -212,7 +211,7 @@ def _count_values(column: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.bincount(np.searchsorted(values, shared), minlength=len(values))
 
 
-def unevenness(attribute: MeasuredAttribute, streams: Sequence[JoinStream]) -> float:
+def unevenness(attribute: JoinAttribute, streams: Sequence[JoinStream]) -> float:
     """Return how many times as many tuples match as even values would let, at the most; 1 or more.
 
     Cost formulas assume even values. Few frequent ones are in every window and requested in every
