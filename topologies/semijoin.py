@@ -36,7 +36,6 @@ from annotated_types import Interval
 from pydantic import StringConstraints
 from pydantic.dataclasses import dataclass
 
-from actors.feed import StreamData
 from actors.protocol import FEEDBACK, HEADER_BYTES, NS_PER_S
 from actors.results import Sink
 from actors.semijoins.adaptive_site import AdaptiveSite, Coordinator, Replanning
@@ -401,24 +400,18 @@ def with_tuple_bytes(job: Job, sizes: dict[str, int]) -> Job:
 
     Raise :exc:`TopologyError` for a size smaller than the fields, or of no stream.
     """
-    names = [file.schema.stream for file in job.files]
-    for name in sizes:
-        if name not in names:
+    schemas = {schema.stream: schema for schema in job.schemas}
+    for name, size in sizes.items():
+        if name not in schemas:
             raise TopologyError(
-                f"tuple_bytes: there is no stream {name!r}; there are {', '.join(names)}"
+                f"tuple_bytes: there is no stream {name!r}; there are {', '.join(schemas)}"
             )
-    files = tuple(_with_size(file, sizes.get(file.schema.stream)) for file in job.files)
+        schema = schemas[name]
+        least = Batch.empty(schema).row_bytes - schema.width_bytes  # position, time, key, fields
+        if size < least:
+            raise TopologyError(
+                f"tuple_bytes.{name} is {size}: what is joined on takes {least} bytes"
+            )
+        schemas[name] = replace(schema, width_bytes=size - least)
+    files = tuple(replace(file, schema=schemas[file.schema.stream]) for file in job.files)
     return replace(job, files=files)
-
-
-def _with_size(file: StreamData, size: int | None) -> StreamData:
-    """Return *file* with tuples of *size* bytes, with position, event time, key and fields."""
-    if size is None:
-        return file
-    schema = file.schema
-    least = Batch.empty(schema).row_bytes - schema.width_bytes
-    if size < least:
-        raise TopologyError(
-            f"tuple_bytes.{schema.stream} is {size}: what is joined on takes {least} bytes"
-        )
-    return replace(file, schema=replace(schema, width_bytes=size - least))
