@@ -174,16 +174,16 @@ def with_options(kind: type[Options]) -> Callable[[Callable[..., int]], Callable
     return decorate
 
 
-def scenario_of(
-    options: QueryOptions,
-    name: str | None,
-    terminal: Terminal,
-    settings: dict[str, Any] | None = None,
-) -> Scenario:
-    """Return the scenario that *options* describe, shown on *terminal*.
+def open_scenario(
+    options: QueryOptions, name: str | None, settings: dict[str, Any] | None = None
+) -> tuple[Scenario, Terminal]:
+    """Return the scenario that *options* describe, and the terminal that shows it.
 
-    Raise :exc:`ConfigError` naming an option that is missing, wrong or too many.
+    Of *settings* those that are None are left out. Raise :exc:`ConfigError` naming an option that
+    is missing, wrong or too many.
     """
+    watch = isinstance(options, RunOptions) and options.watch
+    terminal = open_terminal(quiet=options.json_output, watch=watch)
     check_figure(options)
     from joinsim import ConfigError
     from joinsim._scenario import Scenario
@@ -214,15 +214,7 @@ def scenario_of(
         changed["streams"] = _with_files(scenario.base, data, options)
     changed |= parse_settings(options.settings or [])  # may be of one of these streams
     changed |= {key: value for key, value in given.items() if value is not None}
-    return scenario.with_settings(changed)
-
-
-def open_scenario(
-    options: QueryOptions, name: str | None, settings: dict[str, Any]
-) -> tuple[Scenario, Terminal]:
-    """Return the scenario of *options* with *settings*, those None left out, and its terminal."""
-    terminal = open_terminal(quiet=options.json_output)
-    return scenario_of(options, name, terminal, settings), terminal
+    return scenario.with_settings(changed), terminal
 
 
 def check_figure(options: QueryOptions) -> None:

@@ -217,13 +217,6 @@ class Setting:
     header_bytes: float = 32.0
     prices: Prices = Prices()
 
-    def __post_init__(self) -> None:
-        if self.interval_s <= 0 or self.delay_s < 0:
-            raise TopologyError(
-                f"τ of {self.interval_s:g} s and δ of {self.delay_s:g} s: τ must be above 0, and "
-                "δ 0 or more"
-            )
-
 
 @dataclass(frozen=True, kw_only=True)
 class JoinStatistics(Setting):
