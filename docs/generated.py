@@ -42,9 +42,6 @@ from topologies import find_topology
 from topologies.assumptions import ASSUMPTIONS
 from topologies.parameters import allowed_words, describe, written
 
-ROOT = Path(joinsim.__file__).resolve().parents[1]
-
-
 Parts = Iterator[str | nodes.Node]
 """Markdown and nodes, which take a directive's place."""
 
@@ -273,8 +270,13 @@ def _command_rows(command: Any, name: str) -> Iterator[list[str]]:
             yield [f"`{name} {word}`", _sentence(does)]
 
 
-def write_theme(site: Sphinx) -> None:
-    """Give the pictures their colours by name, in both themes, as a style sheet of the site."""
+def write_theme(site: Sphinx, error: Exception | None) -> None:
+    """Give the pictures their colours by name, in both themes, as a style sheet of the site.
+
+    It is written last: Sphinx's own copying of static files would replace it.
+    """
+    if error is not None:
+        return
     light, dark = (
         "".join(f"--{name}:{pair[at]};" for name, pair in COLOURS.items()) for at in (0, 1)
     )
@@ -286,12 +288,6 @@ def write_theme(site: Sphinx) -> None:
     folder = Path(site.outdir) / "_static"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "colours.css").write_text(text, encoding="utf-8")
-
-
-def finish(site: Sphinx, error: Exception | None) -> None:
-    """Write what Sphinx's own copying of static files would replace."""
-    if error is None:
-        write_theme(site)
 
 
 def name_aliases(*about: Any) -> tuple[str | None, str | None]:
@@ -308,5 +304,5 @@ def setup(site: Sphinx) -> dict[str, bool]:
         site.add_directive(parts.__name__.replace("_", "-"), directive(parts))
     site.add_css_file("colours.css")
     site.connect("autodoc-process-signature", name_aliases)
-    site.connect("build-finished", finish)
+    site.connect("build-finished", write_theme)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
