@@ -67,7 +67,9 @@ def _linear_plan(costing: Costing, *, greedy: bool) -> LinearPlan:
         allowed = (done @ costing.adjacent) & ~done  # those that share a predicate
         total_s = spent_s[:, None, None] + np.where(allowed[:, :, None], step_s, np.inf)
         row, stream, algorithm = np.nonzero(np.isfinite(total_s))
-        after = np.where(costing.at_source[algorithm], site[row], stream)
+        after = np.where(
+            costing.at_source[algorithm], site[row], stream
+        )  # where the output then is
         rivals = head[row]
         if not greedy:
             joined = (done @ bits)[row] | bits[stream]
