@@ -226,17 +226,7 @@ ASSUMPTIONS = (
 
 
 def assumptions_of(topology: str, costs: CostProfile, parameters: Any) -> list[Assumption]:
-    """Return what is assumed of a run in virtual time.
-
-    Parameters
-    ----------
-    topology
-        Its name.
-    costs
-        What work costs.
-    parameters
-        Of the topology.
-    """
+    """Return what is assumed of a run in virtual time, by the name of its topology."""
     return [
         one
         for one in ASSUMPTIONS

@@ -319,7 +319,7 @@ def estimate_plan(statistics: JoinStatistics, plan: JoinPlan) -> PlanEstimate:
     joins = plan.one_way_joins
 
     in_tree = isinstance(plan, TreePlan)
-    newest = None if in_tree else costing.members(join.newest for join in joins)
+    newest = None if in_tree else costing.members(join.probe[:1] for join in joins)
     probe = costing.outputs(costing.members(join.probe for join in joins), newest)
     stored = list(dict.fromkeys(join.stored for join in joins))
     costs = costing.costs(probe, costing.outputs(costing.members(stored)))

@@ -171,14 +171,8 @@ def longest_path(
     """Return the largest accumulated latency (ns), and the path of sites that has it (section 2.2).
 
     What lies between a link's latency and the time a message takes (its bytes, queues at ports, the
-    tail of a distribution beyond one spread) is not in it.
-
-    Parameters
-    ----------
-    plan
-        The join sequences, or the tree.
-    network, sites
-        The network, and the sites' names there in the order of the streams.
+    tail of a distribution beyond one spread) is not in it. *sites* are their names in *network*, in
+    the order of the streams.
     """
     paths = (tuple(sites[place] for place in path) for path in _paths(plan))
     return max((sum(_latency_ns(network, a, b) for a, b in pairwise(path)), path) for path in paths)

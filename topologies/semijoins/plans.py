@@ -34,10 +34,8 @@ class PlannedJoin:
     Attributes
     ----------
     probe, stored
-        Streams in S_1 and in S_2, in the order of joining.
-    newest
-        Streams of S_1 whose tuple may be the newest of a combination: the head of a sequence, any
-        stream in a tree.
+        Streams in S_1 and in S_2, in the order of joining. In a sequence the first of S_1 is the
+        head, whose tuple is the newest of a combination; in a tree any stream's may be.
     source, destination
         Sites of S_1 and S_2.
     algorithm
@@ -46,7 +44,6 @@ class PlannedJoin:
 
     probe: tuple[int, ...]
     stored: tuple[int, ...]
-    newest: tuple[int, ...]
     source: int
     destination: int
     algorithm: OneWayJoin
@@ -129,7 +126,6 @@ class LinearPlan(JoinPlan):
                     PlannedJoin(
                         probe=joined,
                         stored=(step.stream,),
-                        newest=(head,),
                         source=site,
                         destination=step.stream,
                         algorithm=step.algorithm,
@@ -225,7 +221,6 @@ class TreePlan(JoinPlan):
             PlannedJoin(
                 probe=leaves(probe),
                 stored=leaves(stored),
-                newest=leaves(probe),
                 source=site_of(probe),
                 destination=site_of(stored),
                 algorithm=algorithm,
