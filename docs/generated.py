@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
-from inspect import getdoc
+from inspect import getdoc, signature
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import railroad
 from docutils import nodes
@@ -42,29 +42,28 @@ from topologies import find_topology
 from topologies.assumptions import ASSUMPTIONS
 from topologies.parameters import allowed_words, describe, written
 
-ROOT = Path(joinsim.__file__).resolve().parents[1]
+Parts = Iterator[str | nodes.Node]
+"""Markdown and nodes, which take a directive's place."""
 
 
-class Generated(SphinxDirective):
-    """Yields Markdown and nodes, which take the directive's place."""
+def directive(parts: Callable[..., Parts]) -> type[SphinxDirective]:
+    """Return the directive whose arguments *parts* takes."""
 
-    required_arguments = 1
-    final_argument_whitespace = True
-    has_content = False
+    class Generated(SphinxDirective):
+        required_arguments = len(signature(parts).parameters)
+        final_argument_whitespace = True
 
-    def run(self) -> list[nodes.Node]:
-        """Return the nodes of all parts, in order."""
-        found: list[nodes.Node] = []
-        for part in self.parts(*self.arguments):
-            if isinstance(part, str):
-                found += self.parse_text_to_nodes(part, allow_section_headings=True)
-            else:
-                found.append(part)
-        return found
+        def run(self) -> list[nodes.Node]:
+            """Return the nodes of all parts, in order."""
+            found: list[nodes.Node] = []
+            for part in parts(*self.arguments):
+                if isinstance(part, str):
+                    found += self.parse_text_to_nodes(part, allow_section_headings=True)
+                else:
+                    found.append(part)
+            return found
 
-    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
-        """Yield the parts."""
-        raise NotImplementedError
+    return Generated
 
 
 def html(text: str) -> nodes.Node:
@@ -96,38 +95,32 @@ def markdown(docstring: str) -> str:
     return re.sub(r"```none\n\n+", "```none\n", "\n".join(lines))
 
 
-class System(Generated):
-    """A topology: drawing, facts, idea, parameters."""
-
-    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
-        """Yield the parts of the topology of this name."""
-        topology = find_topology(argument)
-        kind = type(topology)
-        file = f"{kind.__module__.replace('.', '/')}.py"
-        exact = "exact by default" if topology.exact else "not exact"
-        yield f"*{topology.paper}*. `--topology {argument}`, {exact}; `{file}`.\n"
-        picture = draw_plain(joinsim.show(argument), f"The actors of {argument}")
-        width = picture.split('width="', 1)[1].split('"', 1)[0]
-        yield html(f'<div class="picture" style="--drawn:{width}px">{picture}</div>')
-        module = sys.modules[kind.__module__].__doc__ or ""
-        owners = {name for name in vars(sys.modules[kind.__module__]).values() if _is_own(name)}
-        yield markdown(module if len(owners) == 1 else getdoc(kind) or "")
-        rows = [
-            [f"`{one.name}`", f"`{one.default}`", one.allowed, _sentence(one.meaning)]
-            for one in describe(topology)
-        ]
-        if rows:
-            yield table(["parameter", "default", "allowed", "meaning"], rows)
-        else:
-            yield "It has no parameters.\n"
+def system(name: str) -> Parts:
+    """Yield a topology: drawing, facts, idea, parameters."""
+    topology = find_topology(name)
+    kind = type(topology)
+    file = f"{kind.__module__.replace('.', '/')}.py"
+    exact = "exact by default" if topology.exact else "not exact"
+    yield f"*{topology.paper}*. `--topology {name}`, {exact}; `{file}`.\n"
+    picture = draw_plain(joinsim.show(name), f"The actors of {name}")
+    width = picture.split('width="', 1)[1].split('"', 1)[0]
+    yield html(f'<div class="picture" style="--drawn:{width}px">{picture}</div>')
+    module = sys.modules[kind.__module__].__doc__ or ""
+    owners = {one for one in vars(sys.modules[kind.__module__]).values() if _is_own(one)}
+    yield markdown(module if len(owners) == 1 else getdoc(kind) or "")
+    rows = [
+        [f"`{one.name}`", f"`{one.default}`", one.allowed, _sentence(one.meaning)]
+        for one in describe(topology)
+    ]
+    if rows:
+        yield table(["parameter", "default", "allowed", "meaning"], rows)
+    else:
+        yield "It has no parameters.\n"
 
 
-class About(Generated):
-    """What a module says of itself."""
-
-    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
-        """Yield its docstring."""
-        yield markdown(import_module(argument).__doc__ or "")
+def about(name: str) -> Parts:
+    """Yield what a module says of itself."""
+    yield markdown(import_module(name).__doc__ or "")
 
 
 def _is_own(value: Any) -> bool:
@@ -139,81 +132,66 @@ def _sentence(text: str) -> str:
     return text.replace("<", "&lt;").replace("`", "")
 
 
-class Figures(Generated):
-    """The scenarios of a paper, and the claims that do not hold here, with the reason."""
-
-    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
-        """Yield the parts for scenarios whose names begin with *argument* and a dash."""
-        rows, differ = [], []
-        for name in scenario_files.catalog():
-            if not name.startswith(f"{argument}-"):
-                continue
-            study = load_study(name)
-            config = study.base if study else scenario_files.load(name)
-            claims = study.section.claims if study else ()
-            rows.append([f"`{name}`", config.figure or "", str(len(claims) or ""), config.title])
-            differ += [
-                [config.figure or f"`{name}`", _sentence(claim.text), _sentence(claim.why)]
-                for claim in claims
-                if claim.why
-            ]
-        yield table(["scenario", "figure", "claims", "what it shows"], rows)
-        if differ:
-            text = f"{len(differ)} claims that do not hold here at some scale, and why"
-            yield html(f'<details class="more"><summary>{text}</summary>')
-            yield table(["figure", "the paper", "why not here"], differ)
-            yield html("</details>")
-
-
-class NotCompared(Generated):
-    """What a paper states that no figure tests."""
-
-    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
-        """Yield the statements of the paper named *argument*."""
-        rows = [
-            [one.where, _sentence(one.text), _sentence(one.why)]
-            for one in untested_statements(argument)
+def figures(paper: str) -> Parts:
+    """Yield the scenarios of a paper, and the claims that do not hold here, with the reason."""
+    rows, differ = [], []
+    for name in scenario_files.catalog():
+        if not name.startswith(f"{paper}-"):
+            continue
+        study = load_study(name)
+        config = study.base if study else scenario_files.load(name)
+        claims = study.section.claims if study else ()
+        rows.append([f"`{name}`", config.figure or "", str(len(claims) or ""), config.title])
+        differ += [
+            [config.figure or f"`{name}`", _sentence(claim.text), _sentence(claim.why)]
+            for claim in claims
+            if claim.why
         ]
-        text = f"{len(rows)} statements of the paper that no figure tests"
-        yield html(f'<details class="more"><summary>{text}</summary>')
-        yield table(["where", "statement", "why not"], rows)
-        yield html("</details>")
+    yield table(["scenario", "figure", "claims", "what it shows"], rows)
+    if differ:
+        text = f"{len(differ)} claims that do not hold here at some scale, and why"
+        yield from _folded(text, table(["figure", "the paper", "why not here"], differ))
 
 
-class Assumptions(Generated):
-    """What virtual time assumes."""
-
-    required_arguments = 0
-
-    def parts(self, *arguments: str) -> Iterator[str | nodes.Node]:
-        """Yield a table of all assumptions."""
-        rows = [[one.name, _sentence(one.text), _sentence(one.source)] for one in ASSUMPTIONS]
-        yield table(["about", "assumed", "source"], rows)
+def not_compared(paper: str) -> Parts:
+    """Yield what a paper states that no figure tests."""
+    rows = [
+        [one.where, _sentence(one.text), _sentence(one.why)] for one in untested_statements(paper)
+    ]
+    text = f"{len(rows)} statements of the paper that no figure tests"
+    yield from _folded(text, table(["where", "statement", "why not"], rows))
 
 
-class Keys(Generated):
-    """The keys of a section of scenario files."""
-
-    def parts(self, argument: str) -> Iterator[str | nodes.Node]:
-        """Yield a table of the section of this name; ``RunConfig`` is the file itself."""
-        schema = _schema()
-        section = schema if argument == "RunConfig" else schema["$defs"][argument]
-        rows = []
-        for name, value in section["properties"].items():
-            written_in = (value, *value.get("anyOf", ()))
-            default = next((one["default"] for one in written_in if "default" in one), None)
-            shown = (
-                f"`{written(default, value)}`"
-                if default != "" and isinstance(default, (str, int, float))
-                else ""
-            )
-            rows.append([f"`{name}`", _kind(value), shown, _sentence(value.get("description", ""))])
-        yield table(["key", "value", "default", "meaning"], rows)
+def _folded(summary: str, text: str) -> Parts:
+    """Yield a *text* in Markdown of which only the *summary* is seen at first."""
+    yield html(f'<details class="more"><summary>{summary}</summary>')
+    yield text
+    yield html("</details>")
 
 
-@cache
-def _schema() -> dict[str, Any]:
-    return scenario_schema()
+def assumptions() -> Parts:
+    """Yield what virtual time assumes."""
+    rows = [[one.name, _sentence(one.text), _sentence(one.source)] for one in ASSUMPTIONS]
+    yield table(["about", "assumed", "source"], rows)
+
+
+def keys(section: str) -> Parts:
+    """Yield the keys of a section of scenario files; ``RunConfig`` is the file itself."""
+    schema = _schema() if section == "RunConfig" else _schema()["$defs"][section]
+    rows = []
+    for name, value in schema["properties"].items():
+        written_in = (value, *value.get("anyOf", ()))
+        default = next((one["default"] for one in written_in if "default" in one), None)
+        shown = (
+            f"`{written(default, value)}`"
+            if default != "" and isinstance(default, (str, int, float))
+            else ""
+        )
+        rows.append([f"`{name}`", _kind(value), shown, _sentence(value.get("description", ""))])
+    yield table(["key", "value", "default", "meaning"], rows)
+
+
+_schema = cache(scenario_schema)
 
 
 def _kind(value: dict[str, Any]) -> str:
@@ -235,71 +213,70 @@ def _kind(value: dict[str, Any]) -> str:
     return allowed_words(value)
 
 
-class Grammar(Generated):
-    """The grammar of queries as railroad pictures, a rule each."""
-
-    required_arguments = 0
-    _OPEN: ClassVar = {"+": railroad.OneOrMore, "*": railroad.ZeroOrMore, "?": railroad.Optional}
-
-    def parts(self, *arguments: str) -> Iterator[str | nodes.Node]:
-        """Yield a heading and a picture for each rule; of a pattern its text."""
-        lark = Lark.open_from_package("lark", "lark.lark", ("grammars",), parser="lalr")
-        for rule in lark.parse(parser.GRAMMAR + "\n").children:
-            if rule.data not in ("rule", "token"):
-                continue
-            name = str(rule.children[0]).lstrip("?!")
-            pattern = list(rule.scan_values(lambda leaf: leaf and leaf.type == "REGEXP"))
-            if pattern:
-                yield f"**{name}** `{pattern[0]}`\n"
-                continue
-            drawn: list[str] = []
-            railroad.Diagram(self._draw(rule.children[-1])).writeSvg(drawn.append)
-            yield f"**{name}**\n"
-            yield html(f'<div class="picture">{"".join(drawn)}</div>')
-
-    def _draw(self, tree: Tree[Token] | Token) -> railroad.DiagramItem:
-        """Return a part of a rule as a part of a picture."""
-        if isinstance(tree, Token):
-            return railroad.Terminal(str(tree))
-        parts = [part for part in tree.children if part is not None]
-        match str(tree.data):
-            case "expansions":
-                return railroad.Choice(0, *map(self._draw, parts))
-            case "expansion":
-                return railroad.Sequence(*map(self._draw, parts))
-            case "expr" if len(parts) > 1:
-                return self._OPEN[str(parts[1])](self._draw(parts[0]))
-            case "maybe":
-                return railroad.Optional(self._draw(parts[0]))
-            case "literal":
-                text = str(parts[0])
-                return railroad.Terminal(text.rstrip("i").strip('"') if text[0] == '"' else text)
-            case "name":
-                return railroad.NonTerminal(str(parts[0]))
-            case _:
-                return self._draw(parts[0])
+def grammar() -> Parts:
+    """Yield the grammar of queries as railroad pictures, a rule each; of a pattern its text."""
+    lark = Lark.open_from_package("lark", "lark.lark", ("grammars",), parser="lalr")
+    for rule in lark.parse(parser.GRAMMAR + "\n").children:
+        if rule.data not in ("rule", "token"):
+            continue
+        name = str(rule.children[0]).lstrip("?!")
+        pattern = list(rule.scan_values(lambda leaf: leaf and leaf.type == "REGEXP"))
+        if pattern:
+            yield f"**{name}** `{pattern[0]}`\n"
+            continue
+        drawn: list[str] = []
+        railroad.Diagram(_draw(rule.children[-1])).writeSvg(drawn.append)
+        yield f"**{name}**\n"
+        yield html(f'<div class="picture">{"".join(drawn)}</div>')
 
 
-class Commands(Generated):
-    """The commands, each with what it does and its example."""
-
-    required_arguments = 0
-
-    def parts(self, *arguments: str) -> Iterator[str | nodes.Node]:
-        """Yield a table of all commands, those of groups too."""
-        yield table(["command", "what it does"], list(self._rows(get_command(app), "joinsim")))
-
-    def _rows(self, command: Any, name: str) -> Iterator[list[str]]:
-        for word, one in sorted(getattr(command, "commands", {}).items()):
-            if hasattr(one, "commands"):
-                yield from self._rows(one, f"{name} {word}")
-            else:
-                does = " ".join((one.help or "").split("\n\n")[0].split())
-                yield [f"`{name} {word}`", _sentence(does)]
+_REPEATS = {"+": railroad.OneOrMore, "*": railroad.ZeroOrMore, "?": railroad.Optional}
 
 
-def write_theme(site: Sphinx) -> None:
-    """Give the pictures their colours by name, in both themes, as a style sheet of the site."""
+def _draw(tree: Tree[Token] | Token) -> railroad.DiagramItem:
+    """Return a part of a rule as a part of a picture."""
+    if isinstance(tree, Token):
+        return railroad.Terminal(str(tree))
+    parts = [part for part in tree.children if part is not None]
+    match str(tree.data):
+        case "expansions":
+            return railroad.Choice(0, *map(_draw, parts))
+        case "expansion":
+            return railroad.Sequence(*map(_draw, parts))
+        case "expr" if len(parts) > 1:
+            return _REPEATS[str(parts[1])](_draw(parts[0]))
+        case "maybe":
+            return railroad.Optional(_draw(parts[0]))
+        case "literal":
+            text = str(parts[0])
+            return railroad.Terminal(text.rstrip("i").strip('"') if text[0] == '"' else text)
+        case "name":
+            return railroad.NonTerminal(str(parts[0]))
+        case _:
+            return _draw(parts[0])
+
+
+def commands() -> Parts:
+    """Yield a table of all commands, those of groups too, with what each does."""
+    yield table(["command", "what it does"], list(_command_rows(get_command(app), "joinsim")))
+
+
+def _command_rows(command: Any, name: str) -> Iterator[list[str]]:
+    for word, one in sorted(getattr(command, "commands", {}).items()):
+        if hasattr(one, "commands"):
+            yield from _command_rows(one, f"{name} {word}")
+        else:
+            does = " ".join((one.help or "").split("\n\n")[0].split())
+            yield [f"`{name} {word}`", _sentence(does)]
+
+
+def write_theme(site: Sphinx, error: Exception | None) -> None:
+    """Give the pictures their colours by name, in both themes, as a style sheet of the site.
+
+    It is written last: Sphinx's own copying of static files would replace it.
+    """
+    if error is not None:
+        return
     light, dark = (
         "".join(f"--{name}:{pair[at]};" for name, pair in COLOURS.items()) for at in (0, 1)
     )
@@ -313,12 +290,6 @@ def write_theme(site: Sphinx) -> None:
     (folder / "colours.css").write_text(text, encoding="utf-8")
 
 
-def finish(site: Sphinx, error: Exception | None) -> None:
-    """Write what Sphinx's own copying of static files would replace."""
-    if error is None:
-        write_theme(site)
-
-
 def name_aliases(*about: Any) -> tuple[str | None, str | None]:
     """Return a signature in which aliases of types have their names, within unions too."""
     signature, returned = about[-2:]
@@ -329,18 +300,9 @@ def name_aliases(*about: Any) -> tuple[str | None, str | None]:
 
 def setup(site: Sphinx) -> dict[str, bool]:
     """Register the directives."""
-    for name, directive in (
-        ("system", System),
-        ("about", About),
-        ("figures", Figures),
-        ("not-compared", NotCompared),
-        ("assumptions", Assumptions),
-        ("keys", Keys),
-        ("grammar", Grammar),
-        ("commands", Commands),
-    ):
-        site.add_directive(name, directive)
+    for parts in (system, about, figures, not_compared, assumptions, keys, grammar, commands):
+        site.add_directive(parts.__name__.replace("_", "-"), directive(parts))
     site.add_css_file("colours.css")
     site.connect("autodoc-process-signature", name_aliases)
-    site.connect("build-finished", finish)
+    site.connect("build-finished", write_theme)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

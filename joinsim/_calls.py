@@ -207,16 +207,8 @@ def compare(
     ['nested_loop', 'split_join']
     """
     systems = find_topologies(topologies)
-    how: dict[str, Any] = {
-        "time": time,
-        "arrival": arrival,
-        "bind": bind,
-        "network": network,
-        "feeding": feeding,
-        "rows": rows,
-        "seed": seed,
-        "sink": sink,
-    }
+    how: dict[str, Any] = {"time": time, "arrival": arrival, "bind": bind, "network": network}
+    how |= {"feeding": feeding, "rows": rows, "seed": seed, "sink": sink}
     scenario = of_query(query, streams, systems[0] if systems else None, **how)
     return scenario.with_settings(parameters).compare(systems, out=out)
 
@@ -314,10 +306,8 @@ def sweep(
         `scenarios.measures.is_sustained`.
     scale
         Of a scenario; by default ``laptop``.
-    time, arrival
-        As for `run`, of a query.
-    rows, bind
-        As for `run`.
+    time, arrival, rows, bind
+        As for `run`; the first two of a query alone.
     processes
         How many points run at once; by default one for each core.
     fresh
@@ -414,10 +404,8 @@ def advise(
         ``core_hour``, ``machine_hour``, ``gigabyte`` (that crosses the network), in one currency.
     scale
         Of a scenario; by default ``laptop``.
-    time, arrival
-        As for `run`, of a query.
-    rows, bind
-        As for `run`.
+    time, arrival, rows, bind
+        As for `run`; the first two of a query alone.
     out
         Folder for what it writes; by default a temporary one.
     settings
@@ -551,7 +539,8 @@ def resume(
         prepared = interrupted.load_streams(Preparation())
     else:
         query = bound_query(config["query"], config["bind"])
-        prepared = _prepare_data(query, streams, time, arrival)
+        times, arrivals = _by_stream(query, "time", time), _by_stream(query, "arrival", arrival)
+        prepared = _prepare_data(query, streams, times, arrivals)
     interrupted.check_streams(prepared)
     scenario = Scenario(
         config,
@@ -605,8 +594,8 @@ def of_query(
     """
     bound = dict(bind or {})
     parsed = bound_query(query, bound)
-    prepared = _prepare_data(parsed, streams, time, arrival)
     times, arrivals = _by_stream(parsed, "time", time), _by_stream(parsed, "arrival", arrival)
+    prepared = _prepare_data(parsed, streams, times, arrivals)
     if wall_clock:
         wall_clock.lap("prepare")
     system = None if topology in (None, AUTO) else find_topology(topology)
@@ -636,8 +625,8 @@ def of_query(
 def _prepare_data(
     query: JoinQuery,
     streams: Mapping[str, Any],
-    time: str | Mapping[str, str] | None,
-    arrival: str | Mapping[str, str] | None,
+    times: Sequence[str | None],
+    arrivals: Sequence[str | None],
 ) -> tuple[PreparedStream, ...]:
     """Return the streams of *query* in its order, prepared from what was passed to `run`."""
     missing = [name for name in query.streams if name not in streams]
@@ -647,17 +636,15 @@ def _prepare_data(
         wrong.append(f"the query knows no {', '.join(map(str, unknown))}")
     if wrong:
         raise ConfigError(f"streams: the query has {', '.join(query.streams)}; {'; '.join(wrong)}")
-    times, arrivals = _by_stream(query, "time", time), _by_stream(query, "arrival", arrival)
-    data = [_load_if_prepared(streams[name]) or streams[name] for name in query.streams]
+    data = [_load_if_prepared(streams[name]) for name in query.streams]
     prepared = tuple(stream for stream in data if isinstance(stream, PreparedStream))
     for place, stream in enumerate(data):
         if isinstance(stream, PreparedStream):
             check_time(query, place, stream)
     if len(prepared) == len(data):
-        for stream, at, arrives in zip(prepared, times, arrivals, strict=True):
-            if at != stream.time:
-                _check_settled(stream, "time", at, "event time")
-            _check_settled(stream, "arrival", arrives, "order of arrival")
+        for stream, time, arrival in zip(prepared, times, arrivals, strict=True):
+            _check_settled(stream, "time", None if time == stream.time else time, "event time")
+            _check_settled(stream, "arrival", arrival, "order of arrival")
         if codes_mistake(query, prepared) is None:
             return prepared
     # Texts of streams that were prepared apart are read again, to have codes in common.
@@ -687,10 +674,8 @@ def _by_stream(
     return [columns.get(name) for name in query.streams]
 
 
-def _load_if_prepared(stream: Any) -> PreparedStream | None:
-    """Return a stream that is prepared already; None for any other data."""
-    if isinstance(stream, PreparedStream):
-        return stream
+def _load_if_prepared(stream: Any) -> Any:
+    """Return the stream in a folder that has a prepared one; any other data as it is."""
     if isinstance(stream, (str, Path)) and (Path(stream) / SUMMARY).is_file():
         return load_stream(stream)
-    return None
+    return stream

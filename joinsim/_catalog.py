@@ -214,10 +214,8 @@ def draw(
 
     Raises
     ------
-    TopologyError
-        There is no such topology, or the parameters do not fit.
-    ConfigError
-        A parameter does not exist, its value is not allowed, or the file is of no such kind.
+    TopologyError, ConfigError
+        As for `show`; also where the file is of no such kind.
     OutputError
         The file cannot be written.
 

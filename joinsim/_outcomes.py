@@ -90,14 +90,12 @@ class Run:
 
     def __fspath__(self) -> str:
         """Return its folder, as paths do: `joinsim.diff` and `pathlib.Path` take a run."""
-        self._check_folder()
-        return str(self.directory)
+        return str(self._checked.directory)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The stable keys of ``run.json``: throughput, latency percentiles, network and so on."""
-        self._check_folder()
-        return summary(self.finished)
+        return summary(self._checked)
 
     @property
     def streams(self) -> dict[str, pa.Table]:
@@ -114,8 +112,7 @@ class Run:
         In a join of more than two streams: ``probe_stream`` and an id column per stream. Raise
         :exc:`ConfigError` where the run only counted them.
         """
-        self._check_folder()
-        path = pairs_path(self.directory)
+        path = pairs_path(self._checked.directory)
         if not path.exists():
             raise ConfigError("this run counted its pairs: run it with pairs=True to list them")
         return pq.read_table(path)
@@ -127,10 +124,10 @@ class Run:
         In a self join ``x1`` is of the newer tuple, ``x2`` of the earlier. Raise
         :exc:`ConfigError` where the run only counted its pairs.
         """
-        self._check_folder()
-        if not pairs_path(self.directory).exists():
+        plan, folder = self.finished.plan, self._checked.directory
+        if not pairs_path(folder).exists():
             raise ConfigError("this run counted its pairs: run it with pairs=True to join them")
-        joined = JoinedColumns(self.finished.plan.query, self.finished.plan.streams, self.directory)
+        joined = JoinedColumns(plan.query, plan.streams, folder)
         batches = [batch for table in joined for batch in table.to_batches()]
         return pa.Table.from_batches(batches, joined.schema)
 
@@ -140,10 +137,9 @@ class Run:
 
         The latency is in ns since the tuple came into being.
         """
-        self._check_folder()
         parts = []
         for number in range(len(self.finished.plan.query.streams)):
-            path = summary_path(self.directory, number)
+            path = summary_path(self._checked.directory, number)
             part = pq.read_table(path, columns=["probe_id", "count", "latency_ns"])
             stream = pa.array([number] * len(part), pa.int8())
             parts.append(part.add_column(0, "probe_stream", stream))
@@ -152,8 +148,7 @@ class Run:
     @property
     def late(self) -> pa.Table:
         """Tuples that were dropped because they came behind their watermark."""
-        self._check_folder()
-        return pq.read_table(late_path(self.directory))
+        return pq.read_table(late_path(self._checked.directory))
 
     @property
     def trace(self) -> pa.Table:
@@ -163,8 +158,7 @@ class Run:
         ``nbytes``, ``rows``, ``first`` and ``last`` (the arrivals that it is about, by number); and
         in ns ``sent_ns``, ``left_ns``, ``arrived_ns``, ``started_ns`` and ``done_ns``.
         """
-        self._check_folder()
-        return pq.read_table(self.directory / TRACE)
+        return pq.read_table(self._checked.directory / TRACE)
 
     @property
     def network(self) -> pa.Table:
@@ -182,8 +176,7 @@ class Run:
         """
         from scenarios.report.run_pages import write_report
 
-        self._check_folder()
-        write_report(self.finished, _page(path), self.replay)
+        write_report(self._checked, _page(path), self.replay)
         return Path(path)
 
     def figure(self, path: str | Path) -> Path:
@@ -191,8 +184,7 @@ class Run:
 
         Its suffix is ``.pdf``, ``.svg`` or ``.png``; the data goes beside it as CSV.
         """
-        self._check_folder()
-        return _draw(self.finished, path)
+        return _draw(self._checked, path)
 
     def __repr__(self) -> str:
         return summary_text(self.finished) if self._is_there else self._gone
@@ -212,10 +204,12 @@ class Run:
             "another was written there, or the folder was removed; give each an out= of its own"
         )
 
-    def _check_folder(self) -> None:
-        """Raise :exc:`ConfigError` where its folder has another run in it by now, or is gone."""
+    @property
+    def _checked(self) -> FinishedRun:
+        """The run; raise :exc:`ConfigError` where its folder has another by now, or is gone."""
         if not self._is_there:
             raise ConfigError(self._gone)
+        return self.finished
 
 
 Result = TypeVar("Result", bound=WrittenResult)
@@ -556,13 +550,10 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
     """
     from scenarios.report.run_pages import RunRecord, write_runs_page
 
-    page, chosen = _page(path), list(runs)
-    for one in chosen:
-        if isinstance(one, Run):
-            one._check_folder()
+    page = _page(path)
     records = [
-        RunRecord.of(one.finished) if isinstance(one, Run) else RunRecord.read(Path(one))
-        for one in chosen
+        RunRecord.of(one._checked) if isinstance(one, Run) else RunRecord.read(Path(one))
+        for one in runs
     ]
     words = ["joinsim", "report", *(one.where for one in records), "--out", str(path)]
     return write_runs_page(records, page, shlex.join(words))

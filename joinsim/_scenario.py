@@ -61,6 +61,9 @@ if TYPE_CHECKING:
 _SHARED = RunConfig.model_fields.keys() - {"topology", "parameters"}
 """Keys of what systems that are compared have in common."""
 
+_COMMANDS = {"run": "run", "compare": "compare", "compare_engines": "compare"}
+"""Function to the command that does the same."""
+
 
 @check_methods
 @dataclass(frozen=True, eq=False)
@@ -244,24 +247,18 @@ class Scenario:
     ) -> Comparison:
         """Run it on *topologies*, or on all that can evaluate it, and rank them.
 
-        They are names, or classes of your own. *out* is as in `run`.
-
-        Raises
-        ------
-        ConfigError
-            No system can evaluate the query, or a setting means nothing to any of them.
+        Parameters and errors are as in `joinsim.compare`.
         """
         from scenarios.many_runs import plan_all, run_all, systems_by_label
 
         self._check_query("compare systems on")
         systems = find_topologies(topologies)
-        names = [system.name for system in systems]
         own = {system.name: system for system in systems if system.name not in TOPOLOGIES}
         chosen = systems_by_label(self.base, systems, self._of_each_run)
         with self.observer.preparing() as progress:
             plans, refused, failed = plan_all(chosen, self._preparation(progress), own)
         self.observer.compared(next(iter(plans.values())))
-        replay = self._replay("compare", **({"topologies": names} if names else {}))
+        replay = self._replay("compare", topologies=[system.name for system in systems])
         with self._directory(out, "compare-") as (folder, directory):
             with self.observer.points(len(plans)) as line:
                 compared = run_all(
@@ -285,12 +282,9 @@ class Scenario:
         fresh: bool = False,
         out: str | Path | None = None,
     ) -> StudyRun:
-        """Run it with every combination of the values of *over*; parameters as in `sweep`.
+        """Run it with every combination of the values of *over*.
 
-        Raises
-        ------
-        ConfigError
-            A range names what there is not, or a point cannot be run; before any point runs.
+        Parameters and errors are as in `joinsim.sweep`.
         """
         from scenarios.study.point_runs import plan_points, run_points
         from scenarios.sweep import check_search, read_ranges, sweep_study
@@ -346,27 +340,18 @@ class Scenario:
         prices: Mapping[str, NonNegativeFloat] | None = None,
         out: str | Path | None = None,
     ) -> Advice:
-        """Find the topology that is best for it; parameters as in `advise`.
+        """Find the topology that is best for it.
 
-        Raises
-        ------
-        ConfigError
-            There is no such goal, price, engine or parameter, or nothing can evaluate the query
-            on so few machines.
+        Parameters and errors are as in `joinsim.advise`.
         """
         from scenarios.advice import advise
 
         if self._is_study:
             raise ConfigError(f"{self.source} is a study of many runs: advice is for one query")
         self._check_query("give advice on")
-        how: dict[str, Any] = {
-            "machines": machines,
-            "topologies": registered_names(topologies) or (),
-            "engines": engines,
-            "budget_s": budget_s,
-            "seeds": seeds,
-            "prices": prices,
-        }
+        names = registered_names(topologies)
+        how: dict[str, Any] = {"machines": machines, "topologies": names, "engines": engines}
+        how |= {"budget_s": budget_s, "seeds": seeds, "prices": prices}
         goals = [goal] if isinstance(goal, str) else goal
         with (
             self.observer.preparing() as progress,
@@ -393,21 +378,8 @@ class Scenario:
     ) -> EngineComparison:
         """Run it on real engines: live Ray, Spark, DuckDB, Polars, Flink.
 
-        Parameters
-        ----------
-        engines
-            Their names, in a list or with commas between, or ``all``.
-        limit_s
-            Seconds after which an engine is stopped; in the main thread alone.
-        out
-            As in `run`.
-        on_result
-            Is called with what there is, also when the comparison is interrupted.
-
-        Raises
-        ------
-        ConfigError
-            There is no such engine.
+        Parameters and errors are as in `joinsim.compare_engines`; *on_result* is called with what
+        there is, also when the comparison is interrupted.
         """
         from scenarios.engines.comparison import (
             check_limit,
@@ -421,11 +393,7 @@ class Scenario:
         check_ordered(self.config.feeding.disorder)  # before the data, which can take minutes
         check_limit(limit_s)
         plan = self.prepare()
-        if self._has_command("compare"):
-            limit = None if limit_s is None else f"{limit_s:g}"
-            replay = self._replay("compare", engines=engines, limit=limit)
-        else:
-            replay = self._replay("compare_engines", engines=engines, limit_s=limit_s)
+        replay = self._replay("compare_engines", engines=engines, limit_s=limit_s)
         finished: EngineComparison | None = None
         with self._directory(out, "engines-") as (folder, directory):
             try:
@@ -449,12 +417,7 @@ class Scenario:
         """Return how its system will go about the query and what that should cost.
 
         With *simulate* run it so: costs then stand beside the estimated ones, and the run is
-        returned too. *out* is as in `run`.
-
-        Raises
-        ------
-        ConfigError
-            The system has nothing to plan.
+        returned too. *out* is as in `run`, and errors are as in `joinsim.plan`.
         """
         from scenarios.planners import PLANNERS
 
@@ -507,30 +470,26 @@ class Scenario:
     def _run_once(
         self, out: str | Path | None, address: str | None, clock: WallClock, every_ns: int | None
     ) -> Run:
-        """Prepare a single run and make it."""
+        """Prepare a single run and make it; while Spark prepares, compile what the run needs."""
+        from scenarios.rehearsing_ahead import rehearsing_ahead
         from scenarios.report.picture import making_vega_script
 
         stays = out is not None or self.keep  # and has a report
         with making_vega_script() if stays else nullcontext():
-            plan = self._prepare_and_compile(address, clock)
+            note = partial(self.observer.note, COMPILING)
+            own = self.topology is not None  # another process would not find it
+            with (
+                nullcontext(lambda: None)
+                if own
+                else rehearsing_ahead(self.config, note) as rehearse
+            ):
+                plan = self.prepare(address=address, on_spark=rehearse)
+                clock.lap("prepare")
             if every_ns is not None:
                 check_saves(plan)
                 if not stays:
                     raise ConfigError("save_every: name a folder that stays, as in out='run'")
             return self._run(plan, out, clock, every_ns)
-
-    def _prepare_and_compile(self, address: str | None, clock: WallClock) -> Plan:
-        """Do what `prepare` does; while Spark is busy with it, compile what the run needs."""
-        if self.topology is not None:  # another process would not find it
-            plan = self.prepare(address=address)
-            clock.lap("prepare")
-            return plan
-        from scenarios.rehearsing_ahead import rehearsing_ahead
-
-        with rehearsing_ahead(self.config, partial(self.observer.note, COMPILING)) as rehearse:
-            plan = self.prepare(address=address, on_spark=rehearse)
-            clock.lap("prepare")
-        return plan
 
     def _preparation(self, progress: Line, on_spark: Callable[[], None] = lambda: None) -> Prepare:
         """Return what prepares its streams, or returns them where they are prepared already."""
@@ -543,7 +502,7 @@ class Scenario:
         """Return the command, or the call, that repeats *function* of it; *more* is passed too."""
         if self.replay is not None:
             return self.replay(self.config.seed)
-        more = {key: value for key, value in more.items() if value is not None and value != ()}
+        more = {key: value for key, value in more.items() if value not in (None, (), [])}
         named = isinstance(self.source, str)
         if not named and any(stream.table for stream in self.config.streams):
             return python_call(self.config, function, **more)
@@ -557,7 +516,7 @@ class Scenario:
         They can for a scenario's name, a TOML file and a query over files; `run` alone has one for
         a point of a study.
         """
-        if function not in ("run", "compare") or (self.number is not None and function != "run"):
+        if function not in _COMMANDS or (self.number is not None and function != "run"):
             return False
         return isinstance(self.source, str) or all(
             len(stream.files) == 1 and stream.name is None and stream.where is None
@@ -565,14 +524,15 @@ class Scenario:
         )
 
     def _command(self, function: str, more: Mapping[str, Any]) -> str:
-        words = ["joinsim", function]
+        command = _COMMANDS[function]
+        words = ["joinsim", command]
         if isinstance(self.source, str):
             words += [self.source, "--scale", self.scale]
             settings = dict(self.settings)
         else:
             words += _query_options(self.config)
             other = {"query", "streams", "parameters"}
-            other |= {"topology"} if function in OF_MANY else set()
+            other |= {"topology"} if command in OF_MANY else set()
             settings = self.config.written(without=other)
             settings |= self.config.parameters
         if self.number is None:
@@ -582,8 +542,11 @@ class Scenario:
         for key, value in settings.items():
             own = key in ("seed", "repeat")
             words += [f"--{key}", str(value)] if own else ["--set", format_setting(key, value)]
-        for option, value in more.items():
-            words += [f"--{option}", value if isinstance(value, str) else ",".join(value)]
+        for key, value in more.items():
+            if isinstance(value, (int, float)):
+                value = f"{value:g}"
+            option = f"--{key.removesuffix('_s')}"
+            words += [option, value if isinstance(value, str) else ",".join(value)]
         return shlex.join(words)
 
     def _method_call(self, function: str, more: Mapping[str, Any]) -> str:

@@ -13,18 +13,17 @@ Examples
 
 from __future__ import annotations
 
-import json
 import os
-import pickle
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import networkx as nx
 import numpy as np
@@ -43,12 +42,12 @@ from scenarios.plan import make_parameters
 from scenarios.run import execute, simulate
 from scenarios.run_directory import read_results
 from scenarios.scenario_files import ConfigError
+from scenarios.subprocesses import process_pool
 from scenarios.verdict.judge import judge
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import failure_of, shrink
 from scenarios.worlds.world import Recording, World, WorldStream
 from topologies import Named, Topology, find_topology
-from topologies.own_class import import_path
 from topologies.parameters import describe
 
 __all__ = ["Check", "RestoringHost", "check_topology"]
@@ -120,10 +119,10 @@ def check_topology(topology: Named, *, examples: PositiveInt = 25) -> Iterator[C
         "cannot be written to, change nothing",
         _hardship,
     )
-    if (path := _path_elsewhere(system)) is not None:
+    if _is_found_elsewhere(type(system)):
         yield Check(
             "other processes, in which texts have other hashes, have the same trace",
-            partial(_repeats_elsewhere, system, path, min(examples, _WORLDS_ELSEWHERE)),
+            partial(_repeats_elsewhere, system, min(examples, _WORLDS_ELSEWHERE)),
         )
 
 
@@ -319,20 +318,21 @@ _HASH_SEEDS = ("1", "2")
 the order of sets. Two texts have the same order in one other process as often as not."""
 
 
-def _path_elsewhere(topology: Topology[Any]) -> str | None:
-    """Return ``module:Class`` by which another process finds a topology; None where none does."""
-    kind = type(topology)
+def _is_found_elsewhere(kind: type) -> bool:
+    """Return whether another process finds a class, as none does in a script or a function."""
     module = sys.modules[kind.__module__]
-    if module.__name__ == "__main__" or getattr(module, kind.__qualname__, None) is not kind:
-        return None
-    return import_path(kind)
+    return module.__name__ != "__main__" and getattr(module, kind.__qualname__, None) is kind
 
 
-def _repeats_elsewhere(topology: Topology[Any], path: str, examples: int) -> None:
+def _repeats_elsewhere(topology: Topology[Any], examples: int) -> None:
     worlds = list(draw_worlds(topology, examples))
-    here = [_digest(topology, world) for world in worlds]
+    here = _digests(type(topology), worlds)
     for seed in _HASH_SEEDS:
-        there = _digests_elsewhere(path, worlds, seed)
+        with _elsewhere(seed) as pool:
+            try:
+                there = pool.submit(_digests, type(topology), worlds).result()
+            except Exception as error:
+                raise AssertionError(f"another process could not run it: {error}") from error
         for world, ours, theirs in zip(worlds, here, there, strict=True):
             assert ours == theirs, (
                 "in another process the run has another trace, by hash() of texts, or the order of "
@@ -341,32 +341,16 @@ def _repeats_elsewhere(topology: Topology[Any], path: str, examples: int) -> Non
             )
 
 
-def _digests_elsewhere(path: str, worlds: list[World], hash_seed: str) -> list[str | None]:
-    """Return the digests of runs in another process, in which texts have other hashes."""
-    with TemporaryDirectory() as folder:
-        worlds_path, digests_path = Path(folder) / "worlds", Path(folder) / "digests"
-        worlds_path.write_bytes(pickle.dumps((path, worlds)))
-        command = [sys.executable, "-c", f"from {__name__} import _answer; _answer()"]
-        variables = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-        ended = subprocess.run(
-            [*command, str(worlds_path), str(digests_path)],
-            env=os.environ | variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ended.returncode == 0, f"another process could not run it: {ended.stderr[-2_000:]}"
-        digests: list[str | None] = json.loads(digests_path.read_text(encoding="utf-8"))
-    return digests
+@contextmanager
+def _elsewhere(hash_seed: str) -> Iterator[Executor]:
+    """Start another process, in which texts have other hashes."""
+    with patch.dict(os.environ, PYTHONHASHSEED=hash_seed), process_pool(1) as pool:
+        yield pool
 
 
-def _answer() -> None:
-    """Run the worlds that another process asks about, and write their digests down."""
-    worlds_path, digests_path = map(Path, sys.argv[1:])
-    path, worlds = pickle.loads(worlds_path.read_bytes())
-    module, _, name = path.partition(":")
-    topology = find_topology(getattr(import_module(module), name))
-    digests_path.write_text(json.dumps([_digest(topology, world) for world in worlds]))
+def _digests(kind: type[Topology[Any]], worlds: list[World]) -> list[str | None]:
+    topology = find_topology(kind)
+    return [_digest(topology, world) for world in worlds]
 
 
 def _digest(topology: Topology[Any], world: World) -> str | None:

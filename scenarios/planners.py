@@ -221,7 +221,7 @@ def _joins(names: Sequence[str], cost: PlanEstimate, algorithms: Sequence[OneWay
         join = one.join
         rows.append(
             (
-                named(join.newest),
+                named(join.probe[:1] if linear else join.probe),
                 named(join.stored),
                 str(join.algorithm),
                 names[join.source if join.algorithm.at_source else join.destination],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from joins.work import ATOMICS, MATCHES
-from netsim.cost import CostProfile
+from netsim.cost import CostProfile, StructureCost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,24 +58,11 @@ def _has_free_calls(costs: CostProfile) -> bool:
     return bool(steps) and not any(step.call_ps for step in steps)
 
 
-def _has_slow_merges(costs: CostProfile) -> bool:
-    building = costs.structures.get("order_arrays.permutation")
-    return building is not None and building.call_ps == 100_000_000_000
-
-
-def _has_even_merges(costs: CostProfile) -> bool:
-    join = costs.structures.get("ibwj_pim_tree.join")
-    return join is not None and set(join.copied_percents) == {100}
-
-
-def _has_slow_atomics(costs: CostProfile) -> bool:
-    join = costs.structures.get("ibwj_shared_pim_tree.join")
-    return join is not None and join.unit_ps[ATOMICS] == 200_000
-
-
-def _has_priced_pairs(costs: CostProfile) -> bool:
-    join = costs.structures.get("interval_join.join")
-    return join is not None and join.unit_ps[MATCHES] == 30_000
+def _work(
+    structure: str, costs_so: Callable[[StructureCost], bool]
+) -> Callable[[CostProfile], bool]:
+    """Return whether a structure's work costs so; a profile without it says no."""
+    return lambda costs: structure in costs.structures and costs_so(costs.structures[structure])
 
 
 ASSUMPTIONS = (
@@ -123,27 +110,27 @@ ASSUMPTIONS = (
         name="slow merges",
         text="building a segment's permutation takes 100 ms more than was measured",
         source="set, to find out what the time of a merge has to do with a figure",
-        costs=_has_slow_merges,
+        costs=_work("order_arrays.permutation", lambda work: work.call_ps == 100_000_000_000),
     ),
     Assumption(
         name="even merges",
         text="a byte that a merge of a PIM-Tree or an IM-Tree copies costs the same in every "
         "window; measured, it costs more in small ones",
         source="set, to find out what the time of a merge has to do with a figure",
-        costs=_has_even_merges,
+        costs=_work("ibwj_pim_tree.join", lambda work: set(work.copied_percents) == {100}),
     ),
     Assumption(
         name="slow atomic operations",
         text="one takes a thread that shares an index 200 ns, and not some 20",
         source="set, to find out what sharing has to do with a figure",
-        costs=_has_slow_atomics,
+        costs=_work("ibwj_shared_pim_tree.join", lambda work: work.unit_ps[ATOMICS] == 200_000),
     ),
     Assumption(
         name="priced pairs",
         text="each pair costs a replica of an interval join 30 ns, as where an engine makes a "
         "tuple of it",
         source="what WindFlow's rates at two and at 20 pairs a tuple come to",
-        costs=_has_priced_pairs,
+        costs=_work("interval_join.join", lambda work: work.unit_ps[MATCHES] == 30_000),
     ),
     Assumption(
         name="caches",
@@ -239,17 +226,7 @@ ASSUMPTIONS = (
 
 
 def assumptions_of(topology: str, costs: CostProfile, parameters: Any) -> list[Assumption]:
-    """Return what is assumed of a run in virtual time.
-
-    Parameters
-    ----------
-    topology
-        Its name.
-    costs
-        What work costs.
-    parameters
-        Of the topology.
-    """
+    """Return what is assumed of a run in virtual time, by the name of its topology."""
     return [
         one
         for one in ASSUMPTIONS

@@ -63,10 +63,7 @@ class HandshakeJoinTopology(Topology[HandshakeParameters]):
     core: ClassVar[type[Core]] = RestingCore
 
     def assemble(self, job: Job, parameters: HandshakeParameters) -> ActorGraph:
-        """Return the chain.
-
-        Raise :exc:`joins.queries.query.QueryError` for a window that cannot be.
-        """
+        """Return the chain."""
         p = parameters
         graph = ActorGraph()
         source = graph.add("source", "source", Source, **job.input)

@@ -114,10 +114,7 @@ class IbwjTopology(Topology[IbwjParameters]):
         return (*notes, *unused_notes(p, _unused(p, live=job.live)))
 
     def assemble(self, job: Job, parameters: IbwjParameters) -> ActorGraph:
-        """Return source, machine and sink.
-
-        Raise :exc:`TopologyError` for an index that threads cannot share.
-        """
+        """Return source, machine and sink; refuse an index that threads cannot share."""
         p = parameters
         if p.threads and p.index not in SHARED:
             raise TopologyError(

@@ -46,6 +46,12 @@ _TUPLES_PER_PARTITION = 128
 """As in most of the paper's experiments: N_Sub = 8M and P = 64K."""
 _BATCH = 1_024
 _MILLISECOND = 1_000_000
+_WITHOUT = {
+    "bi_sort": {"sigma": "a BI-Sort"},
+    "rap_table": {"buffer": "a RaP-Table"},
+    "wib_tree": {"buffer": "a WiB+-Tree"},
+}
+"""Structure to the parameter that it does not have, in `unused_notes`'s words."""
 
 UpToCapacity = Annotated[int, Interval(ge=1, le=CAPACITY_MOST)]
 
@@ -115,16 +121,7 @@ class PanJoinTopology(Topology[PanJoinParameters]):
 
     def notes(self, job: Job, parameters: PanJoinParameters) -> tuple[str, ...]:
         """Return notes on sizes that the chosen structure does not have."""
-        match parameters.structure:
-            case "bi_sort":
-                unused = {"sigma": "a BI-Sort"}
-            case "rap_table":
-                unused = {"buffer": "a RaP-Table"}
-            case "wib_tree":
-                unused = {"buffer": "a WiB+-Tree"}
-            case "auto":
-                unused = {}
-        return unused_notes(parameters, unused)
+        return unused_notes(parameters, _WITHOUT.get(parameters.structure, {}))
 
     def in_miniature(self, parameters: PanJoinParameters) -> PanJoinParameters:
         """Return *parameters* with the sizes that follow from the window."""
@@ -132,11 +129,7 @@ class PanJoinTopology(Topology[PanJoinParameters]):
         return replace(small, subwindow=None, partitions=None, buffer=None, batch_count=None)
 
     def assemble(self, job: Job, parameters: PanJoinParameters) -> ActorGraph:
-        """Return Figure 1 for *job*.
-
-        Raise :exc:`TopologyError` for subwindows, partitions, batches and σ that do not fit
-        each other.
-        """
+        """Return Figure 1; refuse subwindows, partitions, batches and σ that do not fit."""
         p = parameters
         shapes, rules = _cut(job, p)
         watermarks = _watermarks(job, p)

@@ -36,8 +36,7 @@ from annotated_types import Interval
 from pydantic import StringConstraints
 from pydantic.dataclasses import dataclass
 
-from actors.feed import StreamData
-from actors.protocol import FEEDBACK
+from actors.protocol import FEEDBACK, HEADER_BYTES, NS_PER_S
 from actors.results import Sink
 from actors.semijoins.adaptive_site import AdaptiveSite, Coordinator, Replanning
 from actors.semijoins.one_way import Execution
@@ -48,14 +47,18 @@ from joins.errors import suggest
 from joins.queries.query import JoinQuery
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from joins.semijoins.value_sample import TupleSample, ValueSample
+from netsim.network import link_matrices
 from topologies.actor_graph import ActorGraph
 from topologies.quantities import Duration
 from topologies.semijoins.costing import Costing
 from topologies.semijoins.join_statistics import (
     JoinStatistics,
     Measuring,
-    measured_statistics,
+    Setting,
+    check_measurable,
+    kept_samples,
     read_samples,
+    site_prices,
 )
 from topologies.semijoins.plan_steps import longest_path, plan_steps
 from topologies.semijoins.plans import (
@@ -135,13 +138,6 @@ class SemijoinParameters:
         return tuple(OneWayJoin) if self.bloom else PAPER_ALGORITHMS
 
     @property
-    def approximates(self) -> bool:
-        """Whether anything may be shed."""
-        if self.kept is None:
-            return self.byte_budget is not None
-        return self.kept.share < 1 or bool(self.kept.never)
-
-    @property
     def punctuated(self) -> bool:
         """Whether execution waits for punctuations."""
         return self.execution == "punctuated"
@@ -163,7 +159,9 @@ class SemijoinTopology(Topology[SemijoinParameters]):
 
     def claims_exact(self, parameters: SemijoinParameters) -> bool:
         """Return whether it is exact over any network; the paper's model trusts in δ."""
-        return parameters.punctuated and not parameters.approximates
+        kept, budget = parameters.kept, parameters.byte_budget
+        sheds = budget is not None if kept is None else kept.share < 1 or kept.never
+        return parameters.punctuated and not sheds
 
     def approximation(
         self, query: JoinQuery, parameters: SemijoinParameters
@@ -225,7 +223,7 @@ class SemijoinTopology(Topology[SemijoinParameters]):
             return parameters
         plan = plan_of(job.query, parameters)
         full = with_tuple_bytes(job, parameters.tuple_bytes)
-        measuring, samples = _measuring(full, network, parameters), read_samples(full)
+        measuring, samples = measuring_of(full, network, parameters), read_samples(full)
         budget = Budget(
             bytes_ps=parameters.byte_budget,
             plan=plan,
@@ -244,9 +242,15 @@ class SemijoinTopology(Topology[SemijoinParameters]):
         Of streams of which something is shed, as far as is known by then, from the rest.
         """
         full = with_tuple_bytes(job, parameters.tuple_bytes)
+        measuring, samples = measuring_of(full, network, parameters), read_samples(full)
+        statistics = measuring.statistics(samples, feeding_tps=job.feeding.rate_tps)
         approximation = self.approximation(job.query, parameters)
-        kept = approximation.kept if approximation and parameters.kept else ()
-        return measured_statistics(full, _measuring(full, network, parameters), kept)
+        if approximation is None or parameters.kept is None:
+            return statistics
+        left = kept_samples(samples, approximation.kept)
+        for name, sample in zip(job.query.streams, left, strict=True):
+            check_measurable(name, len(sample), "keeps")
+        return measuring.thinned(statistics, samples, left)
 
     def assemble(self, job: Job, parameters: SemijoinParameters) -> ActorGraph:
         """Return sources, sites and sinks.
@@ -327,7 +331,7 @@ def replanning_of(job: Job, plan: JoinPlan, parameters: SemijoinParameters) -> R
             f"replan_every = {parameters.replan_every}: sites change plans together when "
             f"punctuations arrive; execution must be punctuated, not {parameters.execution}"
         )
-    measuring = _measuring(job, job.network(job.query.streams), parameters)
+    measuring = measuring_of(job, job.network(job.query.streams), parameters)
     return Replanning(
         book=GreedyPlans(
             measuring=measuring,
@@ -339,13 +343,21 @@ def replanning_of(job: Job, plan: JoinPlan, parameters: SemijoinParameters) -> R
     )
 
 
-def _measuring(job: Job, network: nx.Graph, parameters: SemijoinParameters) -> Measuring:
-    return Measuring.of_job(
-        job,
-        network,
-        interval_ns=parameters.tau,
-        delay_ns=parameters.delta,
-        punctuated=parameters.punctuated,
+def measuring_of(job: Job, network: nx.Graph, parameters: SemijoinParameters) -> Measuring:
+    """Return what *job*'s streams are measured with, each at the site of its name in *network*."""
+    latency_s, bandwidth_bps = link_matrices(network, job.query.streams)
+    return Measuring(
+        query=job.query,
+        schemas=job.schemas,
+        setting=Setting(
+            latency_s=latency_s,
+            bandwidth_bps=bandwidth_bps,
+            interval_s=parameters.tau / NS_PER_S,
+            delay_s=parameters.delta / NS_PER_S,
+            punctuated=parameters.punctuated,
+            header_bytes=HEADER_BYTES,
+            prices=site_prices(job.profile),
+        ),
     )
 
 
@@ -388,24 +400,18 @@ def with_tuple_bytes(job: Job, sizes: dict[str, int]) -> Job:
 
     Raise :exc:`TopologyError` for a size smaller than the fields, or of no stream.
     """
-    names = [file.schema.stream for file in job.files]
-    for name in sizes:
-        if name not in names:
+    schemas = {schema.stream: schema for schema in job.schemas}
+    for name, size in sizes.items():
+        if name not in schemas:
             raise TopologyError(
-                f"tuple_bytes: there is no stream {name!r}; there are {', '.join(names)}"
+                f"tuple_bytes: there is no stream {name!r}; there are {', '.join(schemas)}"
             )
-    files = tuple(_with_size(file, sizes.get(file.schema.stream)) for file in job.files)
+        schema = schemas[name]
+        least = Batch.empty(schema).row_bytes - schema.width_bytes  # position, time, key, fields
+        if size < least:
+            raise TopologyError(
+                f"tuple_bytes.{name} is {size}: what is joined on takes {least} bytes"
+            )
+        schemas[name] = replace(schema, width_bytes=size - least)
+    files = tuple(replace(file, schema=schemas[file.schema.stream]) for file in job.files)
     return replace(job, files=files)
-
-
-def _with_size(file: StreamData, size: int | None) -> StreamData:
-    """Return *file* with tuples of *size* bytes, with position, event time, key and fields."""
-    if size is None:
-        return file
-    schema = file.schema
-    least = Batch.empty(schema).row_bytes - schema.width_bytes
-    if size < least:
-        raise TopologyError(
-            f"tuple_bytes.{schema.stream} is {size}: what is joined on takes {least} bytes"
-        )
-    return replace(file, schema=replace(schema, width_bytes=size - least))

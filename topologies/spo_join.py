@@ -148,10 +148,7 @@ class SpoJoinTopology(Topology[SpoJoinParameters]):
         return small if fits else replace(small, merge_threshold="slide")
 
     def assemble(self, job: Job, parameters: SpoJoinParameters) -> ActorGraph:
-        """Return Figure 3 for *job*.
-
-        Raise :exc:`TopologyError` for parameters that contradict the query or each other.
-        """
+        """Return Figure 3; refuse parameters that contradict the query or each other."""
         query, p = job.query, parameters
         _refuse_contradictions(query, p)
         threshold = _threshold(query, p)

@@ -85,11 +85,7 @@ class WindowJoinTopology(Topology[P]):
         """
 
     def assemble(self, job: Job, parameters: P) -> ActorGraph:
-        """Return the graph of `lay_out`.
-
-        Raise what `lay_out` raises; :exc:`joins.queries.query.QueryError` for a window that cannot
-        be.
-        """
+        """Return the graph of `lay_out`."""
         layout = self.lay_out(job, parameters)
         routing, pes = layout.routing, sum(layout.joiners.values())
         graph = ActorGraph(machines=layout.nodes)
@@ -97,22 +93,21 @@ class WindowJoinTopology(Topology[P]):
         router = graph.add(
             "router", "router", WindowRouter, **job.windows, routing=routing, pes=pes
         )
-        joiners: list[str] = []
-        for role, count in layout.joiners.items():
-            joiners += [
-                graph.add(
-                    role,
-                    f"{role}.{place}",
-                    Joiner,
-                    **job.join,
-                    routing=routing,
-                    pe=len(joiners) + place,
-                    index=layout.index,
-                    options=layout.options,
-                    pairs=job.pairs,
-                )
-                for place in range(count)
-            ]
+        names = [(role, place) for role, count in layout.joiners.items() for place in range(count)]
+        joiners = [
+            graph.add(
+                role,
+                f"{role}.{place}",
+                Joiner,
+                **job.join,
+                routing=routing,
+                pe=pe,
+                index=layout.index,
+                options=layout.options,
+                pairs=job.pairs,
+            )
+            for pe, (role, place) in enumerate(names)
+        ]
         graph.connect(entrance, "out", router)
         graph.connect(router, "joiner", *connect_by_trees(graph, joiners, layout.fanout))
         return graph
@@ -313,10 +308,7 @@ class HashJoinTopology(WindowJoinTopology[PeParameters]):
     )
 
     def lay_out(self, job: Job, parameters: PeParameters) -> Layout:
-        """Return PEs partitioned by the query's first equality.
-
-        Raise :exc:`TopologyError` when it has none.
-        """
+        """Return PEs partitioned by the query's first equality; refuse a query without one."""
         query, key = job.query, job.query.key
         if key is None:
             raise TopologyError(
@@ -436,10 +428,7 @@ class JoinMatrixTopology(WindowJoinTopology[JoinMatrixParameters]):
     parameters_type = JoinMatrixParameters
 
     def lay_out(self, job: Job, parameters: JoinMatrixParameters) -> Layout:
-        """Return the grid.
-
-        Raise :exc:`TopologyError` when it has more PEs than a run may have.
-        """
+        """Return the grid; refuse one of more PEs than a run may have."""
         p = parameters
         grid = GridRouting(
             rows=p.grid_rows, columns=p.grid_columns, self_join=job.query.is_self_join

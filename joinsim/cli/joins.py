@@ -35,7 +35,6 @@ from joinsim.cli.options import (
     check_figure,
     open_scenario,
     parse_settings,
-    scenario_of,
     split_names,
     with_options,
 )
@@ -115,10 +114,10 @@ def run(options: RunOptions, scenario: ScenarioName = None) -> int:
     """Run one join and judge the answer, or a study of many."""
     from joinsim import ConfigError, Run
 
-    terminal = open_terminal(quiet=options.json_output, watch=options.watch)
     if options.resume is not None:
+        terminal = open_terminal(quiet=options.json_output, watch=options.watch)
         return _show_run(options, _resume(options, options.resume, scenario, terminal), terminal)
-    chosen = scenario_of(options, scenario, terminal)
+    chosen, terminal = open_scenario(options, scenario)
     if options.point is not None:
         chosen = chosen.point(options.point)
     elif chosen.study is not None:

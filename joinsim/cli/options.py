@@ -11,9 +11,9 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -152,47 +152,38 @@ Options = TypeVar("Options", bound=QueryOptions)
 
 def with_options(kind: type[Options]) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command the fields of *kind* as options; its body gets them as one object."""
+    shared = inspect.signature(kind, eval_str=True).parameters
 
     def decorate(body: Callable[..., int]) -> Callable[..., int]:
-        hints = get_type_hints(kind, include_extras=True)
-        own = get_type_hints(body, include_extras=True)
-        shared = [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
-                annotation=hints[field.name],
-            )
-            for field in fields(kind)
-        ]
+        own = inspect.signature(body, eval_str=True).parameters.values()
         mine = [
-            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own[name])
-            for name, parameter in inspect.signature(body).parameters.items()
-            if name != "options"
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in own
+            if parameter.name != "options"
         ]
 
         def command(**values: Any) -> int:
-            options = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+            options = kind(**{name: values.pop(name) for name in shared})
             return body(options=options, **values)
 
         command.__name__, command.__doc__ = body.__name__, body.__doc__
-        command.__signature__ = inspect.Signature([*mine, *shared])  # type: ignore[attr-defined]
-        command.__annotations__ = {p.name: p.annotation for p in [*mine, *shared]}
+        command.__signature__ = inspect.Signature([*mine, *shared.values()])  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in [*mine, *shared.values()]}
         return command
 
     return decorate
 
 
-def scenario_of(
-    options: QueryOptions,
-    name: str | None,
-    terminal: Terminal,
-    settings: dict[str, Any] | None = None,
-) -> Scenario:
-    """Return the scenario that *options* describe, shown on *terminal*.
+def open_scenario(
+    options: QueryOptions, name: str | None, settings: dict[str, Any] | None = None
+) -> tuple[Scenario, Terminal]:
+    """Return the scenario that *options* describe, and the terminal that shows it.
 
-    Raise :exc:`ConfigError` naming an option that is missing, wrong or too many.
+    Of *settings* those that are None are left out. Raise :exc:`ConfigError` naming an option that
+    is missing, wrong or too many.
     """
+    watch = isinstance(options, RunOptions) and options.watch
+    terminal = open_terminal(quiet=options.json_output, watch=watch)
     check_figure(options)
     from joinsim import ConfigError
     from joinsim._scenario import Scenario
@@ -223,15 +214,7 @@ def scenario_of(
         changed["streams"] = _with_files(scenario.base, data, options)
     changed |= parse_settings(options.settings or [])  # may be of one of these streams
     changed |= {key: value for key, value in given.items() if value is not None}
-    return scenario.with_settings(changed)
-
-
-def open_scenario(
-    options: QueryOptions, name: str | None, settings: dict[str, Any]
-) -> tuple[Scenario, Terminal]:
-    """Return the scenario of *options* with *settings*, those None left out, and its terminal."""
-    terminal = open_terminal(quiet=options.json_output)
-    return scenario_of(options, name, terminal, settings), terminal
+    return scenario.with_settings(changed), terminal
 
 
 def check_figure(options: QueryOptions) -> None:

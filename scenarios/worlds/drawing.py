@@ -38,7 +38,6 @@ from topologies.quantities import Duration, Extent
 from topologies.semijoin import PlanText
 from topologies.semijoins.plans import (
     JoinPlan,
-    JoinSequence,
     JoinStep,
     LinearPlan,
     Tree,
@@ -496,12 +495,12 @@ def draw_join_plan(rng: Random, query: JoinQuery) -> str:
 
 def _draw_sequence(
     rng: Random, graph: nx.Graph, head: int, algorithms: Sequence[OneWayJoin]
-) -> JoinSequence:
+) -> tuple[JoinStep, ...]:
     joined, steps = {head}, []
     while near := sorted(nx.node_boundary(graph, joined)):
         joined.add(stream := _one_of(rng, near))
         steps.append(JoinStep(stream=stream, algorithm=_one_of(rng, algorithms)))
-    return JoinSequence(head=head, steps=tuple(steps))
+    return tuple(steps)
 
 
 def _draw_tree(

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pickle
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import ExitStack, nullcontext
+from functools import cache
 
 import pytest
 
 from joinsim import checks
 from joinsim.checks import Check, check_topology
-from scenarios.worlds.world import World
 from tests.properties.families import examples_of
-from tests.waiting import read_line
 from topologies import TOPOLOGIES
 
 EXAMPLES = {"its answer is exactly right": 100, "listing pairs changes nothing": 15}
@@ -37,55 +31,17 @@ def contract() -> Iterator[Check]:
             )
 
 
-_ANSWER_ALL = """
-import sys
-from joinsim import checks
-for line in sys.stdin:
-    sys.argv[1:] = line.rstrip("\\n").split("\\t")
-    checks._answer()
-    print("answered", flush=True)
-"""
-
-
 @pytest.fixture(scope="module", autouse=True)
-def one_process_answers_for_all_systems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def one_process_answers_for_all_systems() -> Iterator[None]:
     """Ask the same other process about every system, one for each seed of hashes.
 
     Starting one takes seconds. How a check starts its own is tested beside `joinsim.checks`.
     """
-    folder, answering = tmp_path_factory.mktemp("elsewhere"), dict[str, subprocess.Popen[str]]()
-
-    def digests(path: str, worlds: list[World], hash_seed: str) -> list[str | None]:
-        asked, answered = folder / "worlds", folder / "digests"
-        asked.write_bytes(pickle.dumps((path, worlds)))
-        if hash_seed not in answering:
-            answering[hash_seed] = _start_answering(hash_seed, folder)
-        process = answering[hash_seed]
-        assert process.stdin
-        process.stdin.write(f"{asked}\t{answered}\n")
-        process.stdin.flush()
-        assert read_line(process) == "answered\n", (folder / f"stderr-{hash_seed}").read_text()
-        found: list[str | None] = json.loads(answered.read_text(encoding="utf-8"))
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checks, "_digests_elsewhere", digests)
+    start = checks._elsewhere
+    with ExitStack() as started, pytest.MonkeyPatch.context() as patch:
+        process = cache(lambda seed: started.enter_context(start(seed)))
+        patch.setattr(checks, "_elsewhere", lambda seed: nullcontext(process(seed)))
         yield
-    for process in answering.values():
-        process.communicate(timeout=60)
-
-
-def _start_answering(hash_seed: str, folder: Path) -> subprocess.Popen[str]:
-    variables = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with (folder / f"stderr-{hash_seed}").open("w") as stderr:
-        return subprocess.Popen(
-            [sys.executable, "-c", _ANSWER_ALL],
-            env=os.environ | variables,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
 
 
 @pytest.mark.parametrize("check", list(contract()))

@@ -22,7 +22,7 @@ from scenarios.worlds.drawing import draw_multiway_query, draw_stream
 from scenarios.worlds.world import World, WorldStream
 from tests.drawn import drawn
 from topologies.semijoin import SemijoinParameters, SemijoinTopology, with_tuple_bytes
-from topologies.semijoins.plans import JoinSequence, JoinStep, LinearPlan, join_graph
+from topologies.semijoins.plans import JoinStep, LinearPlan, join_graph
 from topologies.topology import TopologyError
 
 TOPOLOGY = SemijoinTopology()
@@ -47,7 +47,7 @@ def plans(draw: st.DrawFn, query: str) -> str:
             near = sorted({n for d in done for n in graph[d]} - set(done))
             done.append(draw(st.sampled_from(near)))
             steps.append(JoinStep(stream=done[-1], algorithm=draw(st.sampled_from(algorithms))))
-        sequences.append(JoinSequence(head=head, steps=tuple(steps)))
+        sequences.append(tuple(steps))
     return str(LinearPlan(streams=parsed.streams, sequences=tuple(sequences)))
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from topologies.semijoins.formulas import FORMULAS, Operands, Term, distinct_among
-from topologies.semijoins.join_statistics import JoinStatistics
+from topologies.semijoins.join_statistics import JoinStatistics, OutputValues
 from topologies.semijoins.plans import JoinPlan, PlannedJoin, TreePlan
 
 _NEVER = 1e-300
@@ -43,6 +43,8 @@ class Outputs:
         Of which of them the newest tuple may be, bool, (rows, streams).
     full_bytes
         Size of a combination, (rows).
+    values
+        Those of each join attribute.
     in_tree
         Whether they are streams of a tree; else they are on their way through join sequences.
     """
@@ -50,6 +52,7 @@ class Outputs:
     done: np.ndarray
     newest: np.ndarray
     full_bytes: np.ndarray
+    values: tuple[OutputValues, ...]
     in_tree: bool
 
 
@@ -119,12 +122,17 @@ class Costing:
 
         With *newest*, likewise, what is on its way through the join sequences of these streams.
         """
-        full_bytes = done @ self._full_bytes
-        if newest is not None:
-            return Outputs(done=done, newest=newest, full_bytes=full_bytes, in_tree=False)
-        members = done.sum(axis=1)
-        own = np.where(members > 1, _OWN_BYTES - _KEY_BYTES * members, 0)
-        return Outputs(done=done, newest=done, full_bytes=full_bytes + own, in_tree=True)
+        full_bytes, in_tree = done @ self._full_bytes, newest is None
+        if in_tree:
+            members = done.sum(axis=1)
+            full_bytes += np.where(members > 1, _OWN_BYTES - _KEY_BYTES * members, 0)
+        return Outputs(
+            done=done,
+            newest=done if newest is None else newest,
+            full_bytes=full_bytes,
+            values=tuple(one.of_outputs(done) for one in self.statistics.attributes),
+            in_tree=in_tree,
+        )
 
     def members(self, sets: Iterable[tuple[int, ...]]) -> np.ndarray:
         """Return which streams each of *sets* has, bool, (sets, streams)."""
@@ -136,16 +144,16 @@ class Costing:
 
         With each stream, r becomes r · w · ρ.
         """
-        combinations = self._combinations(outputs.done)[:, None]
+        combinations = self._combinations(outputs)[:, None]
         return np.where(outputs.newest, combinations * self._rate / self._window, 0.0)
 
-    def _combinations(self, done: np.ndarray) -> np.ndarray:
+    def _combinations(self, outputs: Outputs) -> np.ndarray:
         """Return how many combinations of tuples in windows match, (rows)."""
-        log = np.where(done, np.log(self._window), 0).sum(axis=1)
-        for attribute in self.statistics.attributes:
-            log += np.log(np.maximum(attribute.selectivity(done), _NEVER))
+        log = np.where(outputs.done, np.log(self._window), 0).sum(axis=1)
+        for values in outputs.values:
+            log += np.log(np.maximum(values.selectivity, _NEVER))
         for other in self.statistics.others:
-            both = done[:, list(other.distinct)].all(axis=1)
+            both = outputs.done[:, list(other.distinct)].all(axis=1)
             log += np.where(both, np.log(max(other.selectivity, _NEVER)), 0)
         combinations: np.ndarray = np.exp(log)
         return combinations
@@ -197,11 +205,13 @@ class Costing:
         partial = np.zeros(shape)
         equality = np.zeros(shape, dtype=bool)
         from_newest = np.ones((*shape, one.done.shape[1]), dtype=bool)
-        for attribute in self.statistics.attributes:
-            shared = attribute.shared(one.done, two.done)
-            distinct_1 *= np.where(shared, attribute.values(one.done)[:, None], 1.0)
-            distinct_2 *= np.where(shared, attribute.values(two.done), 1.0)
-            there, back = attribute.shares(one.done, two.done)
+        for attribute, ours, theirs in zip(
+            self.statistics.attributes, one.values, two.values, strict=True
+        ):
+            shared = ours.shared(theirs)
+            distinct_1 *= np.where(shared, ours.distinct[:, None], 1.0)
+            distinct_2 *= np.where(shared, theirs.distinct, 1.0)
+            there, back = ours.shares(theirs)
             share_12 *= there
             share_21 *= back
             partial += shared * attribute.partial_bytes
@@ -229,7 +239,7 @@ class Costing:
             rate_1=np.broadcast_to(rates_1.sum(axis=1)[:, None], shape),
             draws_1=draws,
             rate_2=rate_2,
-            window_2=self._combinations(two.done),
+            window_2=self._combinations(two),
             stored_2=stored,
             stored_s=stored_s,
             distinct_1=distinct_1,
@@ -309,7 +319,7 @@ def estimate_plan(statistics: JoinStatistics, plan: JoinPlan) -> PlanEstimate:
     joins = plan.one_way_joins
 
     in_tree = isinstance(plan, TreePlan)
-    newest = None if in_tree else costing.members(join.newest for join in joins)
+    newest = None if in_tree else costing.members(join.probe[:1] for join in joins)
     probe = costing.outputs(costing.members(join.probe for join in joins), newest)
     stored = list(dict.fromkeys(join.stored for join in joins))
     costs = costing.costs(probe, costing.outputs(costing.members(stored)))

@@ -187,11 +187,6 @@ class Operands:
         bucket = stored / self.distinct_2
         return rows * (self.prices.hash_s + bucket * self.prices.probe_s)
 
-    def probe_batch(self) -> Figure:
-        """Return the time of a probe into B_1."""
-        rows = self.rate_1 * self.interval_s
-        return self.prices.hash_s + rows / self.distinct_1 * self.prices.probe_s
-
     def ship(self, what: str, rows: Figure, width: Figure, chance: Figure = None) -> Term:
         """Return the term that ships *rows* of *width* bytes every τ, if there are any.
 
@@ -322,13 +317,14 @@ def _ship_hits(o: Operands) -> list[Term]:
 def _sm_d2(o: Operands) -> list[Term]:
     matching = o.keys_1 * o.hit
     chance = np.minimum(o.keys_1, 1.0)
+    bucket = o.rate_1 * o.interval_s / o.distinct_1
     reduced = o.rate_1 * o.hit
     return [
         o.update("W_1", o.rate_1),
         o.answer("K_1", chance, o.keys_1, o.partial),  # B'_1 announces an empty interval
         Term("probe[W_2]", o.probe(o.keys_1 / o.interval_s, o.window_2)),
         o.answer("K'_1", chance, matching, o.partial),
-        Term("probe[B_1]", matching / o.interval_s * o.probe_batch()),
+        Term("probe[B_1]", matching / o.interval_s * (o.prices.hash_s + bucket * o.prices.probe_s)),
         o.ship("B'_1", reduced * o.interval_s, o.full_1, o.any_of_1(o.hit)),
         Term("probe[Temp]", o.probe(reduced, o.window_2)),
         o.update("W_2", o.rate_2),

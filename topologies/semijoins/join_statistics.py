@@ -6,21 +6,19 @@ They are measured from tuples of the streams, for a query over a network (`Measu
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
 
-from actors.feed import StreamData
-from actors.protocol import HEADER_BYTES, NS_PER_S
+from actors.protocol import NS_PER_S
 from joins.batch import Batch, Schema
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.windows import Window
 from joins.semijoins.value_sample import TupleSample
 from netsim.cost import CostProfile
-from netsim.network import link_matrices
 from topologies.semijoins.plans import join_graph
 from topologies.topology import Job, TopologyError
 
@@ -54,92 +52,66 @@ class JoinStream:
             )
 
 
-@dataclass(frozen=True, kw_only=True)
-class JoinAttribute(ABC):
-    """Fields that equalities make one attribute.
-
-    An output has the values that all of its streams have: which ones depends on the set of its
-    streams. *done* below is bool, (outputs, streams): which streams are in each.
+class OutputValues(NamedTuple):
+    """Values of a join attribute in outputs: those that all streams of an output have.
 
     Attributes
     ----------
+    has
+        Whether an output has the attribute, bool, (outputs).
+    selectivity
+        The chance that a tuple of each of its streams all have the same value, (outputs).
     distinct
-        d_i = 1/f_i, the number of distinct values in each stream; 0 where it has no such field.
-    partial_bytes
-        P, size of a value.
+        The number of its distinct values, (outputs); 1 without the attribute.
+    frequency
+        The share of its tuples that have a value, (outputs, values).
     """
 
+    has: np.ndarray
+    selectivity: np.ndarray
     distinct: np.ndarray
-    partial_bytes: float = 8.0
+    frequency: np.ndarray
 
-    @property
-    def has(self) -> np.ndarray:
-        """Which streams have the attribute, bool."""
-        return self.distinct > 0
+    def shared(self, other: OutputValues) -> np.ndarray:
+        """Return whether both of two outputs have the attribute, (outputs, others)."""
+        has_both: np.ndarray = self.has[:, None] & other.has
+        return has_both
 
-    @abstractmethod
-    def selectivity(self, done: np.ndarray) -> np.ndarray:
-        """Return the chance that a tuple of each stream of an output all have the same value."""
-
-    @abstractmethod
-    def values(self, done: np.ndarray) -> np.ndarray:
-        """Return the number of distinct values of each output; 1 for one without the attribute."""
-
-    @abstractmethod
-    def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def shares(self, other: OutputValues) -> tuple[np.ndarray, np.ndarray]:
         """Return f_12 and f_21 between outputs and *other* ones, (outputs, others).
 
         They are the share of an output's tuples whose value the other has, and of the other's whose
         value the output has; 1 where either has no such attribute.
         """
-
-    def shared(self, done: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """Return whether both of two outputs have the attribute, (outputs, others)."""
-        here, there = ((sets & self.has).any(axis=1) for sets in (done, other))
-        has_both: np.ndarray = here[:, None] & there
-        return has_both
+        shared = self.shared(other)
+        there = self.frequency @ (other.frequency > 0).T
+        back = (self.frequency > 0) @ other.frequency.T
+        return np.where(shared, there, 1.0), np.where(shared, back, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NestedAttribute(JoinAttribute):
-    """Uniform values, those of one stream a subset of another's: the paper's assumption."""
-
-    def selectivity(self, done: np.ndarray) -> np.ndarray:
-        """Return the chance that all are the same one of the fewest values."""
-        member = done & self.has
-        each = np.where(member, 1 / np.maximum(self.distinct, 1), 1).prod(axis=1)
-        size: np.ndarray = self.values(done) * each
-        return size
-
-    def values(self, done: np.ndarray) -> np.ndarray:
-        """Return the fewest values of any stream."""
-        member = done & self.has
-        least = np.where(member, self.distinct, np.inf).min(axis=1)
-        return np.where(np.isfinite(least), least, 1.0)
-
-    def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return min(1, f_1/f_2) and min(1, f_2/f_1)."""
-        shared = self.shared(done, other)
-        ours = np.where(shared, self.values(done)[:, None], 1.0)
-        theirs = np.where(shared, self.values(other), 1.0)
-        return np.minimum(1, theirs / ours), np.minimum(1, ours / theirs)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeasuredAttribute(JoinAttribute):
-    """Values as they were measured, however skewed, whichever streams have them.
+class JoinAttribute:
+    """Fields that equalities make one attribute: their values, however skewed, of any streams.
 
     Attributes
     ----------
+    distinct
+        d_i = 1/f_i, the number of distinct values in each stream; 0 where it has no such field.
     frequency
         Of each value in each stream, (streams, values), for values of two streams or more; a row
         adds up to the share of tuples with such values.
+    partial_bytes
+        P, size of a value.
     """
 
+    distinct: np.ndarray
     frequency: np.ndarray
+    partial_bytes: float = 8.0
 
     @classmethod
-    def of_columns(cls, columns: dict[int, np.ndarray], streams: int) -> MeasuredAttribute:
+    def of_columns(
+        cls, columns: Mapping[int, np.ndarray], streams: int, partial_bytes: float = 8.0
+    ) -> JoinAttribute:
         """Return the attribute with the values in *columns*, by stream, of so many streams."""
         counts = {
             stream: np.unique(column, return_counts=True) for stream, column in columns.items()
@@ -153,43 +125,34 @@ class MeasuredAttribute(JoinAttribute):
             distinct[stream] = len(own)
             shared = np.isin(own, common)
             frequency[stream, np.searchsorted(common, own[shared])] = count[shared] / count.sum()
-        return cls(distinct=distinct, frequency=frequency)
+        return cls(distinct=distinct, frequency=frequency, partial_bytes=partial_bytes)
 
-    def selectivity(self, done: np.ndarray) -> np.ndarray:
-        """Return the sum over values of their frequencies' products."""
-        several = (done & self.has).sum(axis=1) > 1
-        return np.where(several, self._products(done).sum(axis=1), 1.0)
+    @classmethod
+    def nested(cls, distinct: Sequence[int], partial_bytes: float = 8.0) -> JoinAttribute:
+        """Return the paper's assumption: so many uniform values, one stream's among another's."""
+        columns = {stream: np.arange(count) for stream, count in enumerate(distinct) if count}
+        return cls.of_columns(columns, len(distinct), partial_bytes)
 
-    def values(self, done: np.ndarray) -> np.ndarray:
-        """Return how many values all streams of an output have."""
+    @property
+    def has(self) -> np.ndarray:
+        """Which streams have the attribute, bool."""
+        return self.distinct > 0
+
+    def of_outputs(self, done: np.ndarray) -> OutputValues:
+        """Return the values of outputs of the sets of streams *done*, bool, (outputs, streams)."""
         member = done & self.has
-        alone = np.where(member, self.distinct, 0).sum(axis=1)
-        common = (self._products(done) > 0).sum(axis=1)
-        values: np.ndarray = np.maximum(np.where(member.sum(axis=1) > 1, common, alone), 1.0)
-        return values
-
-    def shares(self, done: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the frequencies of the values that both have, added up on either side."""
-        ours, theirs = self._frequencies(done), self._frequencies(other)
-        shared = self.shared(done, other)
-        there = ours @ (theirs > 0).T
-        back = (ours > 0) @ theirs.T
-        return np.where(shared, there, 1.0), np.where(shared, back, 1.0)
-
-    def _frequencies(self, done: np.ndarray) -> np.ndarray:
-        """Return per output and value the share of the output's tuples that have it."""
-        products = self._products(done)
-        several = (done & self.has).sum(axis=1) > 1
-        whole = np.where(several, products.sum(axis=1), 1.0)
-        return products / np.maximum(whole, 1e-300)[:, None]
-
-    def _products(self, done: np.ndarray) -> np.ndarray:
-        """Return per output and value the product of its streams' frequencies."""
-        member = done & self.has
+        several = member.sum(axis=1) > 1
         products = np.ones((len(done), self.frequency.shape[1]))
         for stream, frequency in enumerate(self.frequency):
             products[member[:, stream]] *= frequency
-        return products
+        selectivity = np.where(several, products.sum(axis=1), 1.0)
+        own = np.where(member, self.distinct, 0).sum(axis=1)
+        return OutputValues(
+            has=member.any(axis=1),
+            selectivity=selectivity,
+            distinct=np.maximum(np.where(several, (products > 0).sum(axis=1), own), 1.0),
+            frequency=products / np.maximum(selectivity, 1e-300)[:, None],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,13 +217,6 @@ class Setting:
     header_bytes: float = 32.0
     prices: Prices = Prices()
 
-    def __post_init__(self) -> None:
-        if self.interval_s <= 0 or self.delay_s < 0:
-            raise TopologyError(
-                f"τ of {self.interval_s:g} s and δ of {self.delay_s:g} s: τ must be above 0, and "
-                "δ 0 or more"
-            )
-
 
 @dataclass(frozen=True, kw_only=True)
 class JoinStatistics(Setting):
@@ -293,26 +249,6 @@ _PAIR_ROWS = 1_024
 """Tuples of each stream that a predicate is tried on, all pairs of them."""
 
 
-def measured_statistics(
-    job: Job, measuring: Measuring, kept: Sequence[TupleSample] = ()
-) -> JoinStatistics:
-    """Return the statistics of *job*'s streams.
-
-    *kept* is which tuples of each stream are not shed; by default all.
-
-    Raise :exc:`TopologyError` for a join graph in parts, or a stream of which too little is left
-    to measure.
-    """
-    samples = read_samples(job)
-    statistics = measuring.statistics(samples, feeding_tps=job.feeding.rate_tps)
-    if not kept:
-        return statistics
-    left = kept_samples(samples, kept)
-    for name, sample in zip(job.query.streams, left, strict=True):
-        _check_measurable(name, len(sample), "keeps")
-    return measuring.thinned(statistics, samples, left)
-
-
 def site_prices(profile: CostProfile) -> Prices:
     """Return what a site's work costs by a *profile*."""
     return Prices(
@@ -338,29 +274,6 @@ class Measuring:
     schemas: tuple[Schema, ...]
     setting: Setting
 
-    @classmethod
-    def of_job(
-        cls, job: Job, network: nx.Graph, *, interval_ns: int, delay_ns: int, punctuated: bool
-    ) -> Measuring:
-        """Return it for *job*, each stream at the site of its name in *network*.
-
-        *interval_ns* and *delay_ns* are τ and δ.
-        """
-        latency_s, bandwidth_bps = link_matrices(network, job.query.streams)
-        return cls(
-            query=job.query,
-            schemas=job.schemas,
-            setting=Setting(
-                latency_s=latency_s,
-                bandwidth_bps=bandwidth_bps,
-                interval_s=interval_ns / NS_PER_S,
-                delay_s=delay_ns / NS_PER_S,
-                punctuated=punctuated,
-                header_bytes=HEADER_BYTES,
-                prices=site_prices(job.profile),
-            ),
-        )
-
     def statistics(
         self, samples: Sequence[Batch], *, feeding_tps: int | None = None
     ) -> JoinStatistics:
@@ -378,7 +291,13 @@ class Measuring:
         speed = feeding_tps / sum(stream.rate_tps for stream in streams) if feeding_tps else 1.0
         return JoinStatistics(
             streams=tuple(replace(s, rate_tps=s.rate_tps * speed) for s in streams),
-            attributes=_attributes(query, samples),
+            attributes=tuple(
+                JoinAttribute.of_columns(
+                    {stream: samples[stream].fields[name] for stream, name in fields.items()},
+                    len(query.streams),
+                )
+                for fields in tied_fields(query)
+            ),
             others=tuple(
                 _other(query, self.schemas, predicate, samples)
                 for predicate in query.predicates
@@ -410,21 +329,21 @@ def read_samples(job: Job) -> list[Batch]:
 
     Raise :exc:`TopologyError` for a stream too short to measure.
     """
-    return [_read_sample(file) for file in job.files]
+    samples = []
+    for file in job.files:
+        taken, rows = [], 0
+        for batch in file.batches():
+            taken.append(batch)
+            rows += len(batch)
+            if rows >= _SAMPLE_ROWS:
+                break
+        check_measurable(file.schema.stream, rows, "has")
+        samples.append(Batch.concat(taken))
+    return samples
 
 
-def _read_sample(file: StreamData) -> Batch:
-    taken, rows = [], 0
-    for batch in file.batches():
-        taken.append(batch)
-        rows += len(batch)
-        if rows >= _SAMPLE_ROWS:
-            break
-    _check_measurable(file.schema.stream, rows, "has")
-    return Batch.concat(taken)
-
-
-def _check_measurable(stream: str, tuples: int, has: str) -> None:
+def check_measurable(stream: str, tuples: int, has: str) -> None:
+    """Raise :exc:`TopologyError` for a *stream* that *has*, or keeps, too few *tuples*."""
     if tuples < 2:
         raise TopologyError(
             f"stream {stream}: measuring it takes at least 2 tuples; it {has} {tuples}"
@@ -448,15 +367,6 @@ def _stream(schema: Schema, sample: Batch, window: Window) -> JoinStream:
         window_rows=rows,
         full_bytes=float(Batch.empty(schema).row_bytes),
     )
-
-
-def _attributes(query: JoinQuery, samples: Sequence[Batch]) -> tuple[JoinAttribute, ...]:
-    """Return the join attributes that equalities make."""
-    attributes = []
-    for fields in tied_fields(query):
-        columns = {stream: samples[stream].fields[name] for stream, name in fields.items()}
-        attributes.append(MeasuredAttribute.of_columns(columns, len(query.streams)))
-    return tuple(attributes)
 
 
 def tied_fields(query: JoinQuery) -> list[dict[int, str]]:

@@ -56,14 +56,6 @@ def plan_steps(
     """
     if isinstance(plan, TreePlan):
         return _tree_steps(query, plan, schemas, delta_ns)
-    return _sequence_steps(query, plan, schemas, delta_ns)
-
-
-def _sequence_steps(
-    query: JoinQuery, plan: JoinPlan, schemas: Sequence[Schema], delta_ns: int
-) -> PlanSteps:
-    """Return the one-way joins of all sequences."""
-    windows = query.windows
     steps = [
         _one_way_step(
             query,
@@ -72,7 +64,7 @@ def _sequence_steps(
             [Operand.of_stream(stream) for stream in join.probe],
             Operand.of_stream(join.destination),
             number=number,
-            window=windows[join.destination],
+            window=query.windows[join.destination],
             following=None if len(join.probe) + 1 == len(plan.streams) else number + 1,
         )
         for number, join in enumerate(plan.one_way_joins)
@@ -128,7 +120,7 @@ def _tree_steps(
             OutputSpec(
                 operand=window.stored,
                 window=window,
-                steps=_steps_of(window.stored, count),
+                steps=(first := 2 * (window.stored.number - count), first + 1),  # that make it
                 site=join.destination,
                 late_ns=late_ns[window.stored.streams],
             )
@@ -138,12 +130,6 @@ def _tree_steps(
     return PlanSteps(
         steps=tuple(steps), outputs=tuple(outputs), removal_ns=late_ns[tuple(range(count))]
     )
-
-
-def _steps_of(output: Operand, streams: int) -> tuple[int, int]:
-    """Return the numbers of the two one-way joins that make an output stream."""
-    first = 2 * (output.number - streams)
-    return first, first + 1
 
 
 def _delay_ns(joins: Sequence[PlannedJoin], delta_ns: int) -> int:
@@ -185,14 +171,8 @@ def longest_path(
     """Return the largest accumulated latency (ns), and the path of sites that has it (section 2.2).
 
     What lies between a link's latency and the time a message takes (its bytes, queues at ports, the
-    tail of a distribution beyond one spread) is not in it.
-
-    Parameters
-    ----------
-    plan
-        The join sequences, or the tree.
-    network, sites
-        The network, and the sites' names there in the order of the streams.
+    tail of a distribution beyond one spread) is not in it. *sites* are their names in *network*, in
+    the order of the streams.
     """
     paths = (tuple(sites[place] for place in path) for path in _paths(plan))
     return max((sum(_latency_ns(network, a, b) for a, b in pairwise(path)), path) for path in paths)

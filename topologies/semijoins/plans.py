@@ -17,6 +17,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TypeVar
 
 import networkx as nx
@@ -33,10 +34,8 @@ class PlannedJoin:
     Attributes
     ----------
     probe, stored
-        Streams in S_1 and in S_2, in the order of joining.
-    newest
-        Streams of S_1 whose tuple may be the newest of a combination: the head of a sequence, any
-        stream in a tree.
+        Streams in S_1 and in S_2, in the order of joining. In a sequence the first of S_1 is the
+        head, whose tuple is the newest of a combination; in a tree any stream's may be.
     source, destination
         Sites of S_1 and S_2.
     algorithm
@@ -45,7 +44,6 @@ class PlannedJoin:
 
     probe: tuple[int, ...]
     stored: tuple[int, ...]
-    newest: tuple[int, ...]
     source: int
     destination: int
     algorithm: OneWayJoin
@@ -102,68 +100,47 @@ class JoinStep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JoinSequence:
-    """P_i: what a new tuple of the head stream S_i is joined with, one stream after the other."""
-
-    head: int
-    steps: tuple[JoinStep, ...]
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The streams in the order they are joined, the head first."""
-        return (self.head, *(step.stream for step in self.steps))
-
-    @property
-    def sites(self) -> tuple[int, ...]:
-        """Where the intermediate result is: before the first step, and after each.
-
-        An algorithm at the source leaves it where it is, one at the destination moves it to the
-        site of the stream just joined.
-        """
-        sites = [self.head]
-        for step in self.steps:
-            sites.append(sites[-1] if step.algorithm.at_source else step.stream)
-        return tuple(sites)
-
-
-@dataclass(frozen=True, kw_only=True)
 class LinearPlan(JoinPlan):
-    """Linear ordering: a join sequence per head stream (Definition 1), in the streams' order."""
+    """Linear ordering: a join sequence per head stream (Definition 1), in the streams' order.
 
-    sequences: tuple[JoinSequence, ...]
+    P_i has the streams that a new tuple of the head S_i is joined with, one after the other. The
+    output stays where it is by an algorithm at the source, and by one at the destination moves to
+    the site of the stream just joined.
+    """
+
+    sequences: tuple[tuple[JoinStep, ...], ...]
 
     def __post_init__(self) -> None:
-        heads = [sequence.head for sequence in self.sequences]
-        if heads != list(range(len(self.streams))):
-            raise TopologyError(
-                f"a plan has one join sequence for each of {', '.join(self.streams)}, in this "
-                f"order; it has them for {self._names_of(heads) or 'none'}"
-            )
-        for sequence in self.sequences:
-            self._check_each_once(sequence.order)
+        for head, steps in enumerate(self.sequences):
+            self._check_each_once([head, *(step.stream for step in steps)])
 
     @property
     def one_way_joins(self) -> tuple[PlannedJoin, ...]:
         """The steps of all sequences, one sequence after the other."""
-        return tuple(
-            PlannedJoin(
-                probe=sequence.order[: place + 1],
-                stored=(step.stream,),
-                newest=(sequence.head,),
-                source=sequence.sites[place],
-                destination=step.stream,
-                algorithm=step.algorithm,
-            )
-            for sequence in self.sequences
-            for place, step in enumerate(sequence.steps)
-        )
+        joins = []
+        for head, steps in enumerate(self.sequences):
+            joined: tuple[int, ...] = (head,)
+            site = head
+            for step in steps:
+                joins.append(
+                    PlannedJoin(
+                        probe=joined,
+                        stored=(step.stream,),
+                        source=site,
+                        destination=step.stream,
+                        algorithm=step.algorithm,
+                    )
+                )
+                joined = (*joined, step.stream)
+                site = site if step.algorithm.at_source else step.stream
+        return tuple(joins)
 
     def __str__(self) -> str:
-        return "\n".join(self._line(sequence) for sequence in self.sequences)
-
-    def _line(self, sequence: JoinSequence) -> str:
-        steps = (f"{self.streams[step.stream]} {step.algorithm}" for step in sequence.steps)
-        return f"{self.streams[sequence.head]}: {', '.join(steps)}"
+        lines = []
+        for head, steps in zip(self.streams, self.sequences, strict=True):
+            joined = ", ".join(f"{self.streams[step.stream]} {step.algorithm}" for step in steps)
+            lines.append(f"{head}: {joined}")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +221,6 @@ class TreePlan(JoinPlan):
             PlannedJoin(
                 probe=leaves(probe),
                 stored=leaves(stored),
-                newest=leaves(probe),
                 source=site_of(probe),
                 destination=site_of(stored),
                 algorithm=algorithm,
@@ -291,17 +267,14 @@ def uniform_plan(
     streams: Sequence[str], graph: nx.Graph, algorithm: OneWayJoin = OneWayJoin.SP_D
 ) -> LinearPlan:
     """Return the plan that joins breadth first along *graph*, by one algorithm everywhere."""
-    sequences = [
-        JoinSequence(
-            head=head,
-            steps=tuple(
-                JoinStep(stream=stream, algorithm=algorithm)
-                for _, stream in nx.bfs_edges(graph, head, sort_neighbors=sorted)
-            ),
+    sequences = tuple(
+        tuple(
+            JoinStep(stream=stream, algorithm=algorithm)
+            for _, stream in nx.bfs_edges(graph, head, sort_neighbors=sorted)
         )
         for head in range(len(streams))
-    ]
-    return LinearPlan(streams=tuple(streams), sequences=tuple(sequences))
+    )
+    return LinearPlan(streams=tuple(streams), sequences=sequences)
 
 
 def parse_plan(text: str, streams: Sequence[str]) -> JoinPlan:
@@ -313,11 +286,19 @@ def parse_plan(text: str, streams: Sequence[str]) -> JoinPlan:
     if text.lstrip().startswith("("):
         return TreePlan(streams=names, root=_parse_tree(text, names))
     lines = [line for line in re.split(r"[;\n]", text) if line.strip()]
-    sequences = sorted((_parse_sequence(line, names) for line in lines), key=lambda s: s.head)
-    return LinearPlan(streams=names, sequences=tuple(sequences))
+    parsed = sorted((_parse_sequence(line, names) for line in lines), key=itemgetter(0))
+    heads = [head for head, _ in parsed]
+    if heads != list(range(len(names))):
+        given = ", ".join(names[head] for head in heads) or "none"
+        raise TopologyError(
+            f"a plan has one join sequence for each of {', '.join(names)}, in this order; it has "
+            f"them for {given}"
+        )
+    return LinearPlan(streams=names, sequences=tuple(steps for _, steps in parsed))
 
 
-def _parse_sequence(line: str, streams: Sequence[str]) -> JoinSequence:
+def _parse_sequence(line: str, streams: Sequence[str]) -> tuple[int, tuple[JoinStep, ...]]:
+    """Return the head of a join sequence, and its steps."""
     places = {name: place for place, name in enumerate(streams)}
     head, colon, rest = line.partition(":")
     if not colon:
@@ -328,7 +309,7 @@ def _parse_sequence(line: str, streams: Sequence[str]) -> JoinSequence:
         if not algorithm:
             raise TopologyError(f"plan, {name!r}: write a stream and its algorithm, B SP-D")
         steps.append(JoinStep(stream=_find(name, places), algorithm=_find_algorithm(algorithm)))
-    return JoinSequence(head=_find(head.strip(), places), steps=tuple(steps))
+    return _find(head.strip(), places), tuple(steps)
 
 
 def _parse_tree(text: str, streams: Sequence[str]) -> TwoWayJoin:

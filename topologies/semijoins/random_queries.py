@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import networkx as nx
@@ -13,7 +13,6 @@ from topologies.semijoins.join_statistics import (
     JoinAttribute,
     JoinStatistics,
     JoinStream,
-    NestedAttribute,
     Prices,
 )
 
@@ -82,7 +81,7 @@ def random_query(values: QueryValues, rng: np.random.Generator) -> JoinStatistic
             )
             for place in range(count)
         ),
-        attributes=one_attribute([float(round(1 / f)) for f in selectivity], KEY_BYTES),
+        attributes=(JoinAttribute.nested([round(1 / f) for f in selectivity], KEY_BYTES),),
         graph=JOIN_GRAPHS[values.join_graph](count),
         latency_s=np.full((count, count), values.latency_s),
         bandwidth_bps=np.full((count, count), values.bandwidth_bps),
@@ -91,8 +90,3 @@ def random_query(values: QueryValues, rng: np.random.Generator) -> JoinStatistic
         header_bytes=HEADER_BYTES,
         prices=values.prices,
     )
-
-
-def one_attribute(distinct: Sequence[float], partial_bytes: float) -> tuple[JoinAttribute, ...]:
-    """Return the one join attribute of the paper's queries, for the d_i of every stream."""
-    return (NestedAttribute(distinct=np.asarray(distinct, float), partial_bytes=partial_bytes),)

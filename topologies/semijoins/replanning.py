@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from actors.hosting.inline import RecordingContext
 from actors.protocol import NS_PER_S, START, TIMER, Message
@@ -155,23 +156,17 @@ def predict_epochs(
     views = [SiteView(s, job.files[s].schema) for s in streams]
     horizons = [Horizon(job.query.windows[s]) for s in streams]
     planned = [replanning.plan] * LEAD
-    begins_ns = 0
-    last_tick = -1
+    arrivals = zip(*sources, strict=True)  # all sources send for the same intervals
+    begins_ns, ends_ns = 0, -1
     while True:
-        ends_ns = begins_ns
-        for _ in range(replanning.intervals):
-            new = [next(source, None) for source in sources]
-            if new[0] is None:
-                break
+        for new in islice(arrivals, replanning.intervals):
             for s, interval in enumerate(new):
-                assert interval is not None  # all sources send for the same intervals
                 batch = interval.tuples.newest
                 batch = batch.take(kept[s].of(batch)) if kept else batch
                 horizons[s].insert(interval.tick, batch)
-                views[s].insert(batch, horizons[s].passed(last_tick))
-                ends_ns = interval.tick
-            last_tick = ends_ns
-        if ends_ns == begins_ns:
+                views[s].insert(batch, horizons[s].passed(ends_ns))
+            ends_ns = new[0].tick
+        if ends_ns <= begins_ns:  # nothing more came
             return
         observed = tuple(view.end_epoch(ends_ns) for view in views)
         plan = planned[observed[0].epoch]

@@ -19,7 +19,6 @@ from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.costing import Costing
 from topologies.semijoins.plans import (
     JoinPlan,
-    JoinSequence,
     JoinStep,
     LinearPlan,
     Tree,
@@ -33,128 +32,63 @@ EXHAUSTIVE_STREAMS = 8
 """Most streams whose plans are searched exhaustively in less than a second."""
 
 
-class _Beginnings(NamedTuple):
-    """Beginnings of join sequences, one per row.
-
-    Attributes
-    ----------
-    head
-        Head streams, int64.
-    done
-        Which streams are joined already, bool, (rows, streams).
-    site
-        Where the output is, int64.
-    """
-
-    head: np.ndarray
-    done: np.ndarray
-    site: np.ndarray
-
-    @classmethod
-    def of_heads(cls, streams: int) -> _Beginnings:
-        """Return every stream at its own site."""
-        everyone = np.arange(streams)
-        return cls(head=everyone, done=np.eye(streams, dtype=bool), site=everyone)
-
-    def take(self, rows: np.ndarray) -> _Beginnings:
-        """Return the given *rows*."""
-        return _Beginnings(*(column[rows] for column in self))
-
-    def joined(self, stream: np.ndarray, at_source: np.ndarray) -> _Beginnings:
-        """Return the beginnings after each was joined with its *stream*, at the source or there."""
-        done = self.done.copy()
-        done[np.arange(len(done)), stream] = True
-        return _Beginnings(self.head, done, np.where(at_source, self.site, stream))
-
-    def alike(self, row: np.ndarray, stream: np.ndarray, at_source: np.ndarray) -> np.ndarray:
-        """Return a number for each row after a join, equal where all that follows costs the same.
-
-        *stream* is what each *row* is joined with next; int64.
-        """
-        streams = self.done.shape[1]
-        bits: np.ndarray = 1 << np.arange(streams)[::-1]
-        site = np.where(at_source, self.site[row], stream)
-        done = (self.done @ bits)[row] | bits[stream]
-        key: np.ndarray = (self.head[row] * streams + site) << streams | done
-        return key
-
-    def step_seconds(self, costing: Costing) -> np.ndarray:
-        """Return the time of every next step, (rows, streams, algorithms), seconds a second.
-
-        It is infinite for a stream that is joined already, or shares no predicate.
-        """
-        statistics = costing.statistics
-        costs = costing.costs(
-            costing.outputs(self.done, costing.alone.done[self.head]), costing.alone
-        )
-        seconds = costs.seconds(
-            statistics.latency_s[self.site], statistics.bandwidth_bps[self.site]
-        )
-        allowed = (self.done @ costing.adjacent) & ~self.done
-        return np.where(allowed[:, :, None], seconds, np.inf)
-
-
 def greedy_plan(costing: Costing) -> LinearPlan:
     """Return the plan in which every step of every join sequence is the cheapest to take next.
 
     Of equal costs the first stream's and the first algorithm's counts.
     """
-
-    def cheapest_of_each(_: _Beginnings, total_s: np.ndarray) -> _Steps:
-        place = total_s.reshape(len(total_s), -1).argmin(axis=1)
-        return _Steps(np.arange(len(total_s)), *np.divmod(place, total_s.shape[2]))
-
-    return _linear_plan(costing, cheapest_of_each)
+    return _linear_plan(costing, greedy=True)
 
 
 def exhaustive_plan(costing: Costing) -> LinearPlan:
     """Return the plan of the least estimated time."""
-
-    def cheapest_of_alike(beginnings: _Beginnings, total_s: np.ndarray) -> _Steps:
-        steps = _Steps(*np.nonzero(np.isfinite(total_s)))
-        alike = beginnings.alike(steps.row, steps.stream, costing.at_source[steps.algorithm])
-        order = np.lexsort((total_s[steps], alike))
-        cheapest = order[np.diff(alike[order], prepend=-1) > 0]
-        return _Steps(*(column[cheapest] for column in steps))
-
-    return _linear_plan(costing, cheapest_of_alike)
+    return _linear_plan(costing, greedy=False)
 
 
-class _Steps(NamedTuple):
-    """Next steps of beginnings, one per element: row of the beginning, stream, and algorithm."""
+def _linear_plan(costing: Costing, *, greedy: bool) -> LinearPlan:
+    """Search breadth first, and of steps that rival each other follow the cheapest alone.
 
-    row: np.ndarray
-    stream: np.ndarray
-    algorithm: np.ndarray
-
-
-def _linear_plan(
-    costing: Costing, choose: Callable[[_Beginnings, np.ndarray], _Steps]
-) -> LinearPlan:
-    """Search breadth first; *choose* returns which steps are followed.
-
-    It is passed the time of every beginning with every next step, (rows, streams, algorithms).
+    A *greedy* search has one beginning for each head, whose next steps are all rivals. Otherwise
+    rivals are those after which all that follows costs the same.
     """
-    names = costing.statistics.names
-    beginnings = _Beginnings.of_heads(len(names))
+    statistics = costing.statistics
+    names = statistics.names
+    streams = np.arange(len(names))
+    bits = 1 << streams[::-1]
+    # Beginnings of join sequences, one per row: the head, which streams are joined already, bool,
+    # (rows, streams), the site of the output, the time so far (seconds a second), and the steps.
+    head = site = streams
+    done = np.eye(len(names), dtype=bool)
     spent_s = np.zeros(len(names))
     taken: list[tuple[JoinStep, ...]] = [() for _ in names]
     for _ in names[1:]:
-        total_s = spent_s[:, None, None] + beginnings.step_seconds(costing)
-        steps = choose(beginnings, total_s)
-        spent_s = total_s[steps]
-        beginnings = beginnings.take(steps.row).joined(
-            steps.stream, costing.at_source[steps.algorithm]
-        )
+        costs = costing.costs(costing.outputs(done, costing.alone.done[head]), costing.alone)
+        step_s = costs.seconds(statistics.latency_s[site], statistics.bandwidth_bps[site])
+        allowed = (done @ costing.adjacent) & ~done  # those that share a predicate
+        total_s = spent_s[:, None, None] + np.where(allowed[:, :, None], step_s, np.inf)
+        row, stream, algorithm = np.nonzero(np.isfinite(total_s))
+        after = np.where(
+            costing.at_source[algorithm], site[row], stream
+        )  # where the output then is
+        rivals = head[row]
+        if not greedy:
+            joined = (done @ bits)[row] | bits[stream]
+            rivals = (rivals * len(names) + after) << len(names) | joined
+        order = np.lexsort((total_s[row, stream, algorithm], rivals))
+        chosen = order[np.diff(rivals[order], prepend=-1) > 0]
+        row, stream, algorithm = row[chosen], stream[chosen], algorithm[chosen]
+        spent_s = total_s[row, stream, algorithm]
+        head, site, done = head[row], after[chosen], done[row]
+        done[np.arange(len(done)), stream] = True
+        steps = np.column_stack((row, stream, algorithm)).tolist()
         taken = [
-            (*taken[before], JoinStep(stream=after, algorithm=costing.algorithms[by]))
-            for before, after, by in zip(*(column.tolist() for column in steps), strict=True)
+            (*taken[before], JoinStep(stream=joined_next, algorithm=costing.algorithms[by]))
+            for before, joined_next, by in steps
         ]
     sequences = []
-    for head in range(len(names)):
-        mine = np.flatnonzero(beginnings.head == head)
-        best = int(mine[spent_s[mine].argmin()])
-        sequences.append(JoinSequence(head=head, steps=taken[best]))
+    for place in range(len(names)):
+        mine = np.flatnonzero(head == place)
+        sequences.append(taken[int(mine[spent_s[mine].argmin()])])
     return LinearPlan(streams=names, sequences=tuple(sequences))
 
 
@@ -185,11 +119,10 @@ def exhaustive_tree(costing: Costing) -> TreePlan:
             best.append({members[0]: _Candidate(0.0, members[0])})
             continue
         cheapest: dict[int, _Candidate] = {}
-        last = len(members) == len(streams)
         for left, right in _splits(members):
             if left in place and right in place:
                 at = place[left], place[right]
-                for one in pricing.joined(*at, best[at[0]], best[at[1]], last=last):
+                for one in pricing.joined(*at, best[at[0]], best[at[1]]):
                     site = site_of(one.tree)
                     if site not in cheapest or one.seconds < cheapest[site].seconds:
                         cheapest[site] = one
@@ -207,19 +140,15 @@ def greedy_tree(costing: Costing) -> TreePlan:
     leaf = {stream: {stream: _Candidate(0.0, stream)} for stream in streams}
     pairs = [(a, b) for a in streams for b in streams if a < b and graph.has_edge(a, b)]
     pricing = _TwoWayPricing(costing, [(stream,) for stream in streams])
-    last = len(streams) == 2
-    current = _cheapest(
-        one for a, b in pairs for one in pricing.joined(a, b, leaf[a], leaf[b], last=last)
-    )
+    current = _cheapest(one for a, b in pairs for one in pricing.joined(a, b, leaf[a], leaf[b]))
     while len(done := leaves(current.tree)) < len(streams):
         near = [s for s in streams if s not in done and any(graph.has_edge(s, d) for d in done)]
         pricing = _TwoWayPricing(costing, [done, *((stream,) for stream in near)])
         output = {site_of(current.tree): current}
-        last = len(done) + 1 == len(streams)
         current = _cheapest(
             one
             for at, stream in enumerate(near, start=1)
-            for one in pricing.joined(0, at, output, leaf[stream], last=last)
+            for one in pricing.joined(0, at, output, leaf[stream])
         )
     return _tree_plan(costing, current)
 
@@ -228,6 +157,7 @@ class _TwoWayPricing:
     """Two-way joins of sets of streams with each other."""
 
     def __init__(self, costing: Costing, sets: Sequence[tuple[int, ...]]) -> None:
+        self._sets = sets
         self._statistics = costing.statistics
         self._algorithms = costing.algorithms
         everything = np.arange(len(self._algorithms))
@@ -238,18 +168,13 @@ class _TwoWayPricing:
         self._costs = costing.costs(outputs, outputs)
 
     def joined(
-        self,
-        one: int,
-        two: int,
-        left: dict[int, _Candidate],
-        right: dict[int, _Candidate],
-        *,
-        last: bool,
+        self, one: int, two: int, left: dict[int, _Candidate], right: dict[int, _Candidate]
     ) -> Iterator[_Candidate]:
         """Yield the cheapest joins of two operands, each the best by its site, at either site.
 
-        *one* and *two* are the places of their sets; the *last* join's output may be at both sites.
+        *one* and *two* are the places of their sets; the last join's output may be at both sites.
         """
+        last = len(self._sets[one]) + len(self._sets[two]) == len(self._statistics.streams)
         here, there = np.array(list(left)), np.array(list(right))
         spent_s = np.add.outer(
             [candidate.seconds for candidate in left.values()],

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import permutations
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,9 +23,9 @@ from joins.semijoins.value_sample import TupleSample, ValueSample
 from topologies.semijoins.costing import estimate_plan
 from topologies.semijoins.formulas import distinct_among
 from topologies.semijoins.join_statistics import (
+    JoinAttribute,
     JoinStatistics,
     JoinStream,
-    MeasuredAttribute,
     Measuring,
     kept_samples,
     tied_fields,
@@ -46,24 +45,6 @@ _LEAST_SHARE = 1 / 8
 
 _MOST_KNOWN, _SURE_TUPLES = 32, 50
 """Values decided on one by one: at most so many, seen in so many tuples of each stream."""
-
-
-class _SharedValues(NamedTuple):
-    """Values that all streams have.
-
-    Attributes
-    ----------
-    values
-        Ascending, or the most worth keeping first.
-    tuples
-        How many tuples of each sample have each, (streams, values).
-    results
-        The share of all results that each has.
-    """
-
-    values: np.ndarray
-    tuples: np.ndarray
-    results: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,18 +94,37 @@ class Budget:
         )
 
     def _sample_frequent(self) -> ValueSample:
-        """Return which of the frequent values are kept: each that there is room for, in turn."""
-        frequent = self._frequent()
-        others = ~np.isin(self._shared.values, frequent.values)
-        squared = (self._shared.results[others] ** 2).sum()
-        chosen = np.zeros(len(frequent.values), bool)
+        """Return which of the frequent values are kept: each that there is room for, in turn.
+
+        Of those that have most results, first comes what gives most of them for its bytes, which
+        are taken to be those of full tuples, whichever algorithm would ship fewer.
+        """
+        columns = [
+            sample.fields[name] for sample, name in zip(self.samples, self._fields, strict=True)
+        ]
+        values = reduce(np.intersect1d, columns)  # that all streams have
+        shared = [np.searchsorted(values, column[np.isin(column, values)]) for column in columns]
+        tuples = np.stack([np.bincount(places, minlength=len(values)) for places in shared])
+        results = tuples.prod(axis=0, dtype=np.float64)  # of a value: the product of its counts
+        results /= max(results.sum(), 1.0)
+        bytes_of_one = [
+            stream.rate_tps * stream.full_bytes / len(sample)
+            for stream, sample in zip(self.statistics.streams, self.samples, strict=True)
+        ]
+        worth = results / (np.array(bytes_of_one) @ tuples)
+        frequent = np.argsort(-results, kind="stable")
+        frequent = frequent[tuples.min(axis=0)[frequent] >= _SURE_TUPLES][:_MOST_KNOWN]
+        frequent = frequent[np.argsort(-worth[frequent], kind="stable")]
+        squared = (np.delete(results, frequent) ** 2).sum()
+        chosen = np.zeros(len(frequent), bool)
 
         def sample() -> ValueSample:
+            kept, shed = frequent[chosen], frequent[~chosen]
             return ValueSample(
                 share=_LEAST_SHARE,
-                always=tuple(map(float, frequent.values[chosen])),
-                never=tuple(map(float, frequent.values[~chosen])),
-                never_results=float(frequent.results[~chosen].sum()),
+                always=tuple(map(float, values[kept])),
+                never=tuple(map(float, values[shed])),
+                never_results=float(results[shed].sum()),
                 squared_results=float(squared),
             )
 
@@ -144,7 +144,6 @@ class Budget:
         """Return the bytes a second on every link, by its two sites, for what is left."""
         statistics = self.measuring.thinned(self.statistics, self.samples, left)
         attribute = next(one for one in statistics.attributes if one.has.all())
-        assert isinstance(attribute, MeasuredAttribute)  # from the samples
         carried = estimate_plan(statistics, self.plan).link_bytes(
             unevenness(attribute, statistics.streams)
         )
@@ -157,33 +156,6 @@ class Budget:
     @cached_property
     def _fields(self) -> tuple[str, ...]:
         return shared_fields(self.measuring.query)
-
-    def _frequent(self) -> _SharedValues:
-        """Return the values that have most results, in the order of results a byte, most first.
-
-        Bytes are taken to be those of full tuples, whichever algorithm would ship fewer.
-        """
-        shared = self._shared
-        bytes_of_one = [
-            stream.rate_tps * stream.full_bytes / len(sample)
-            for stream, sample in zip(self.statistics.streams, self.samples, strict=True)
-        ]
-        worth = shared.results / (np.array(bytes_of_one) @ shared.tuples)
-        most = np.argsort(-shared.results, kind="stable")
-        most = most[shared.tuples.min(axis=0)[most] >= _SURE_TUPLES][:_MOST_KNOWN]
-        most = most[np.argsort(-worth[most], kind="stable")]
-        return _SharedValues(shared.values[most], shared.tuples[:, most], shared.results[most])
-
-    @cached_property
-    def _shared(self) -> _SharedValues:
-        """The values that all streams have; results of a value are as its counts' product."""
-        columns = [
-            sample.fields[name] for sample, name in zip(self.samples, self._fields, strict=True)
-        ]
-        values = reduce(np.intersect1d, columns)
-        tuples = np.stack([_count_values(column, values) for column in columns])
-        results = tuples.prod(axis=0, dtype=np.float64)
-        return _SharedValues(values, tuples, results / max(results.sum(), 1.0))
 
 
 def shared_fields(query: JoinQuery) -> tuple[str, ...]:
@@ -206,13 +178,7 @@ def shared_fields(query: JoinQuery) -> tuple[str, ...]:
     )
 
 
-def _count_values(column: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return how often each of some ascending *values* is in a column."""
-    shared = column[np.isin(column, values)]
-    return np.bincount(np.searchsorted(values, shared), minlength=len(values))
-
-
-def unevenness(attribute: MeasuredAttribute, streams: Sequence[JoinStream]) -> float:
+def unevenness(attribute: JoinAttribute, streams: Sequence[JoinStream]) -> float:
     """Return how many times as many tuples match as even values would let, at the most; 1 or more.
 
     Cost formulas assume even values. Few frequent ones are in every window and requested in every

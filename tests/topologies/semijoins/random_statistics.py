@@ -13,11 +13,10 @@ from topologies.semijoins.join_statistics import (
     JoinAttribute,
     JoinStatistics,
     JoinStream,
-    NestedAttribute,
     OtherPredicate,
     Prices,
 )
-from topologies.semijoins.random_queries import JOIN_GRAPHS, one_attribute
+from topologies.semijoins.random_queries import JOIN_GRAPHS
 
 
 def alike(
@@ -26,7 +25,7 @@ def alike(
     rate_tps: float = 300,
     window_rows: float = 900,
     full_bytes: float = 1250,
-    distinct: float = 10,
+    distinct: int = 10,
     latency_s: float = 0.025,
     bandwidth_bps: float = 1e6,
     kind: str = "chain",
@@ -43,7 +42,7 @@ def alike(
             )
             for place in range(streams)
         ),
-        attributes=one_attribute([distinct] * streams, 5),
+        attributes=(JoinAttribute.nested([distinct] * streams, 5),),
         graph=JOIN_GRAPHS[kind](streams),
         latency_s=np.full((streams, streams), latency_s),
         bandwidth_bps=np.full((streams, streams), bandwidth_bps),
@@ -69,7 +68,8 @@ def joins(draw: st.DrawFn, streams: int) -> JoinStatistics:
     latency_s = rng.uniform(0.001, 0.05, (streams, streams))
     bandwidth_bps = rng.uniform(1e5, 1e7, (streams, streams))
     others: tuple[OtherPredicate, ...] = ()
-    attributes: tuple[JoinAttribute, ...] = one_attribute(rng.integers(2, 200, streams).tolist(), 8)
+    one = JoinAttribute.nested(rng.integers(2, 200, streams).tolist())
+    attributes: tuple[JoinAttribute, ...] = (one,)
     if draw(st.booleans()):  # one predicate of another kind
         others = (
             OtherPredicate(distinct={0: 50.0, 1: 70.0}, selectivity=float(rng.uniform(1e-3, 1))),
@@ -77,8 +77,8 @@ def joins(draw: st.DrawFn, streams: int) -> JoinStatistics:
         graph.add_edge(0, 1)
     if draw(st.booleans()) and nx.is_tree(graph):  # an attribute per predicate
         attributes = tuple(
-            NestedAttribute(
-                distinct=np.where(np.isin(everyone, edge), rng.integers(2, 90, streams), 0.0)
+            JoinAttribute.nested(
+                np.where(np.isin(everyone, edge), rng.integers(2, 90, streams), 0).tolist()
             )
             for edge in graph.edges
         )

@@ -11,9 +11,8 @@ from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, with_stream
 from topologies.semijoins.costing import Costing, JoinEstimate, estimate_plan
 from topologies.semijoins.formulas import Term, distinct_among
-from topologies.semijoins.join_statistics import JoinStatistics
+from topologies.semijoins.join_statistics import JoinAttribute, JoinStatistics
 from topologies.semijoins.plans import uniform_plan
-from topologies.semijoins.random_queries import one_attribute
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +63,8 @@ def test_two_steps_at_the_destination_ship_three_times() -> None:
 
 def test_with_dense_windows_the_shares_are_those_printed() -> None:
     statistics = alike()
-    few_1 = replace(statistics, attributes=one_attribute([10, 20], 5))
-    few_2 = replace(statistics, attributes=one_attribute([20, 10], 5))
+    few_1 = replace(statistics, attributes=(JoinAttribute.nested([10, 20], 5),))
+    few_2 = replace(statistics, attributes=(JoinAttribute.nested([20, 10], 5),))
     # f_21 = 1/2 of what comes to N_2 is fetched; f_12 = 1/2 of B_1 finds a match.
     fetched = shipped(step(few_1, OneWayJoin.SM_S1), "ΔW'_2")
     assert fetched == pytest.approx(150 * 1250, rel=0.001)
@@ -162,7 +161,7 @@ def test_punctuated_removals_wait_for_the_probes_of_the_slowest_link(algorithm: 
 
 def test_rates_are_those_of_the_join_of_all_streams() -> None:
     statistics = replace(
-        alike(3, rate_tps=10, window_rows=50), attributes=one_attribute([5, 8, 20], 5)
+        alike(3, rate_tps=10, window_rows=50), attributes=(JoinAttribute.nested([5, 8, 20], 5),)
     )
     costing = Costing(statistics)
     done = np.array([[True, True, True]])

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,12 +16,8 @@ from joins.batch import Schema
 from joins.codes import GREATEST, LEAST
 from joins.queries.parser import parse_query
 from netsim.network import PRESETS, Latency, Link, full_mesh
-from topologies.semijoins.join_statistics import (
-    JoinStatistics,
-    Measuring,
-    measured_statistics,
-    read_samples,
-)
+from topologies.semijoin import SemijoinParameters, SemijoinTopology, measuring_of
+from topologies.semijoins.join_statistics import JoinStatistics, read_samples
 from topologies.topology import Job, TopologyError
 
 QUERY = """
@@ -47,16 +44,14 @@ def job(folder: Path, query: str = QUERY, rate_tps: int | None = None, rows: int
     return Job(query=parse_query(query), files=files, feeding=Feeding(rate_tps=rate_tps))
 
 
-def measuring(what: Job) -> Measuring:
+def measured(what: Job) -> JoinStatistics:
+    return SemijoinTopology().statistics(what, SemijoinParameters(execution="delayed"), network())
+
+
+def network() -> nx.Graph:
     network = full_mesh("ABC", PRESETS["wan"])
     network.add_edge("A", "C", link=Link(latency=Latency(mean_ns=5_000_000), bandwidth_bps=999))
-    return Measuring.of_job(
-        what, network, interval_ns=100_000_000, delay_ns=80_000_000, punctuated=False
-    )
-
-
-def measured(what: Job) -> JoinStatistics:
-    return measured_statistics(what, measuring(what))
+    return network
 
 
 def test_rates_windows_sizes_and_values_are_those_of_the_streams(tmp_path: Path) -> None:
@@ -93,7 +88,8 @@ def test_a_stream_may_last_from_one_end_of_int64_to_the_other(tmp_path: Path) ->
     what = job(tmp_path, rows=2)
     ends = np.array([LEAST, GREATEST])
     samples = [replace(sample, ts=ends) for sample in read_samples(what)]
-    found = measuring(what).statistics(samples)
+    measuring = measuring_of(what, network(), SemijoinParameters())
+    found = measuring.statistics(samples)
     assert [s.rate_tps for s in found.streams] == pytest.approx([NS_PER_S / 2**64] * 3)
 
 

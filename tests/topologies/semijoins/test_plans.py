@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from topologies.semijoins.plans import (
-    JoinSequence,
     JoinStep,
     LinearPlan,
     TreePlan,
@@ -33,7 +32,7 @@ def linear_plans(draw: st.DrawFn) -> LinearPlan:
         steps = tuple(
             JoinStep(stream=stream, algorithm=draw(st.sampled_from(OneWayJoin))) for stream in rest
         )
-        sequences.append(JoinSequence(head=head, steps=steps))
+        sequences.append(steps)
     return LinearPlan(streams=names, sequences=tuple(sequences))
 
 
@@ -70,8 +69,7 @@ def test_brackets_that_say_nothing_are_not_printed() -> None:
 
 def test_the_output_moves_with_algorithms_at_the_destination() -> None:
     plan = parse_plan("A: B SP-D, C SM-S1; B: C SP-S, A SM-D2; C: B BLOOM-D, A BLOOM-S", ABC)
-    assert isinstance(plan, LinearPlan)
-    assert [sequence.sites for sequence in plan.sequences] == [(0, 1, 1), (1, 1, 0), (2, 1, 1)]
+    assert [join.source for join in plan.one_way_joins] == [0, 1, 1, 1, 2, 1]
 
 
 def test_a_tree_keeps_the_output_of_each_join_at_one_site() -> None:

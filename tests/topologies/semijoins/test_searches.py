@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations, product
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,12 +14,11 @@ from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from tests.topologies.semijoins.random_statistics import alike, joins
 from topologies.semijoins.costing import Costing, estimate_plan
 from topologies.semijoins.join_statistics import (
+    JoinAttribute,
     JoinStatistics,
-    NestedAttribute,
     OtherPredicate,
 )
 from topologies.semijoins.plans import (
-    JoinSequence,
     JoinStep,
     LinearPlan,
     TreePlan,
@@ -46,7 +44,7 @@ def all_plans_seconds(costing: Costing, head: int) -> list[float]:
             steps = tuple(
                 JoinStep(stream=s, algorithm=a) for s, a in zip(order, algorithms, strict=True)
             )
-            sequences = (*fixed[:head], JoinSequence(head=head, steps=steps), *fixed[head + 1 :])
+            sequences = (*fixed[:head], steps, *fixed[head + 1 :])
             plan = LinearPlan(streams=statistics.names, sequences=sequences)
             try:
                 plan.check(statistics.graph)
@@ -87,8 +85,7 @@ def test_both_plans_can_be_carried_out_and_greedy_is_no_cheaper(
 def test_greedy_takes_the_cheapest_first_step(statistics: JoinStatistics) -> None:
     costing = Costing(statistics)
     plan = greedy_plan(costing)
-    for sequence in plan.sequences:
-        head, first = sequence.head, sequence.steps[0]
+    for head, (first, *_) in enumerate(plan.sequences):
         offers = {
             (other, algorithm): first_step_seconds(costing, plan, head, other, algorithm)
             for other in statistics.graph.neighbors(head)
@@ -101,10 +98,10 @@ def first_step_seconds(
     costing: Costing, plan: LinearPlan, head: int, other: int, algorithm: OneWayJoin
 ) -> float:
     """Return what the head's first step costs if it is to join *other* by *algorithm*."""
-    rest = [step.stream for step in plan.sequences[head].steps if step.stream != other]
+    rest = [step.stream for step in plan.sequences[head] if step.stream != other]
     steps = tuple(JoinStep(stream=stream, algorithm=algorithm) for stream in (other, *rest))
     sequences = list(plan.sequences)
-    sequences[head] = JoinSequence(head=head, steps=steps)
+    sequences[head] = steps
     changed = LinearPlan(streams=plan.streams, sequences=tuple(sequences))
     estimates = estimate_plan(costing.statistics, changed).joins
     return next(one.seconds for one in estimates if one.join.probe[0] == head)
@@ -114,7 +111,7 @@ def first_step_seconds(
 def test_greedy_is_optimal_for_streams_that_are_all_the_same(kind: str) -> None:
     """As the paper says and Figure 9 shows."""
     costing = Costing(
-        alike(4, kind=kind, rate_tps=100, window_rows=120, full_bytes=500, distinct=1 / 0.06)
+        alike(4, kind=kind, rate_tps=100, window_rows=120, full_bytes=500, distinct=round(1 / 0.06))
     )
     greedy = estimate_plan(costing.statistics, greedy_plan(costing)).seconds
     assert greedy == pytest.approx(
@@ -126,11 +123,11 @@ def test_bloom_semijoins_are_chosen_where_they_are_allowed_and_cost_least() -> N
     """Few tuples match one of many long values: a filter says so in a fraction of their bytes."""
     statistics = replace(
         alike(window_rows=900, distinct=1000),
-        attributes=(NestedAttribute(distinct=np.array([20_000.0, 1000.0]), partial_bytes=100),),
+        attributes=(JoinAttribute.nested([20_000, 1000], 100),),
     )
     allowed = Costing(statistics, tuple(OneWayJoin))
     for search in (greedy_plan, exhaustive_plan):
-        chosen = {step.algorithm for s in search(allowed).sequences for step in s.steps}
+        chosen = {step.algorithm for steps in search(allowed).sequences for step in steps}
         assert any(algorithm.startswith("BLOOM") for algorithm in chosen)
         assert estimate_plan(statistics, search(allowed)).seconds < (
             estimate_plan(statistics, search(Costing(statistics))).seconds
@@ -141,7 +138,7 @@ def test_a_filter_is_not_chosen_where_nothing_is_compared_for_equality() -> None
     other = OtherPredicate(distinct={0: 50.0, 1: 70.0}, selectivity=0.01, partial_bytes=1000)
     statistics = replace(alike(), attributes=(), others=(other,))
     plan = exhaustive_plan(Costing(statistics, tuple(OneWayJoin)))
-    assert not any(step.algorithm.startswith("BLOOM") for s in plan.sequences for step in s.steps)
+    assert not any(step.algorithm.startswith("BLOOM") for steps in plan.sequences for step in steps)
 
 
 def trees_of_three(statistics: JoinStatistics) -> Iterator[TreePlan]:

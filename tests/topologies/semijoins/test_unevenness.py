@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from topologies.semijoins.formulas import distinct_among
-from topologies.semijoins.join_statistics import JoinStream, MeasuredAttribute
+from topologies.semijoins.join_statistics import JoinAttribute, JoinStream
 from topologies.semijoins.shedding import unevenness
 
 STREAMS = tuple(
@@ -15,7 +15,7 @@ STREAMS = tuple(
 
 
 def of(*columns: np.ndarray) -> float:
-    return unevenness(MeasuredAttribute.of_columns(dict(enumerate(columns)), 2), STREAMS)
+    return unevenness(JoinAttribute.of_columns(dict(enumerate(columns)), 2), STREAMS)
 
 
 def test_even_values_are_even() -> None:
