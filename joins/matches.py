@@ -296,11 +296,6 @@ class MatchList:
     share
         Another list of the same rows whose totals this one adds to: where several threads list
         matches, each row is probed by one of them.
-
-    Attributes
-    ----------
-    buffer
-        What to pass to a kernel; another one after every `add_chunk`.
     """
 
     def __init__(
@@ -319,6 +314,7 @@ class MatchList:
             np.zeros(listed, np.int64) if share is None else own_lines(listed),
             0,
         )
+        """What to pass to a kernel; another one after every `add_chunk`."""
 
     def add_chunk(self) -> None:
         """Begin a chunk twice as long: rows that are probed from here on are listed there.

@@ -21,16 +21,12 @@ class SlidingColumn(Stateful):
     ----------
     dtype
         Of the values.
-
-    Attributes
-    ----------
-    values
-        Those that are there now, one dimension of *dtype*: a view. A later change makes another
-        one, and leaves what this one shows.
     """
 
     state: ClassVar[tuple[str, ...]] = ("values",)
     values: np.ndarray
+    """Those that are there now, one dimension of *dtype*: a view. A later change makes another one,
+    and leaves what this one shows."""
     _room: np.ndarray
     _end: int  # of the values in there
 

@@ -17,21 +17,14 @@ _RUN_LATER = (isgeneratorfunction, iscoroutinefunction, isasyncgenfunction)
 
 
 class OperatorSummary(NamedTuple):
-    """The actors of one role, and who they send to.
-
-    Attributes
-    ----------
-    actors
-        Their names.
-    sends
-        Port to the names of its receivers, of all these actors together.
-    has_results
-        Whether results stay with them (see `ActorGraph.partition_sinks`).
-    """
+    """The actors of one role, and who they send to."""
 
     actors: Sequence[str]
+    """Their names."""
     sends: Mapping[str, Sequence[str]]
+    """Port to the names of its receivers, of all these actors together."""
     has_results: bool
+    """Whether results stay with them (see `ActorGraph.partition_sinks`)."""
 
 
 class ActorGraph(nx.MultiDiGraph):  # type: ignore[misc, unused-ignore]

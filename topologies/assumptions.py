@@ -17,27 +17,19 @@ from netsim.cost import CostProfile, StructureCost
 
 @dataclass(frozen=True, kw_only=True)
 class Assumption:
-    """One thing that is assumed.
-
-    Attributes
-    ----------
-    name
-        In a word or two.
-    text
-        What is assumed.
-    source
-        Where that is from.
-    costs, topologies, parameters
-        Of which runs: where work costs that, of these systems, where their parameters are so; each
-        by default any. No topologies at all: not of runs, but of the surveys that name it.
-    """
+    """One thing that is assumed."""
 
     name: str
+    """In a word or two."""
     text: str
+    """What is assumed."""
     source: str
+    """Where that is from."""
     costs: Callable[[CostProfile], bool] = lambda costs: True
     topologies: tuple[str, ...] | None = None
     parameters: Callable[[Any], bool] = lambda parameters: True
+    """Of which runs: where work costs that, of these systems, where their parameters are so; each
+    by default any. No topologies at all: not of runs, but of the surveys that name it."""
 
     @property
     def anchor(self) -> str:

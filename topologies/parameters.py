@@ -18,22 +18,15 @@ from topologies.topology import Topology
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """One parameter of a topology.
-
-    Attributes
-    ----------
-    name, meaning
-        As its class documents it, in the words there.
-    default
-        The value where none is set, as a person would set it.
-    allowed
-        In words.
-    """
+    """One parameter of a topology."""
 
     name: str
     meaning: str
+    """As its class documents it, in the words there."""
     default: str
+    """The value where none is set, as a person would set it."""
     allowed: str
+    """In words."""
 
 
 def describe(topology: Topology[Any]) -> list[Described]:

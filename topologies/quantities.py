@@ -17,15 +17,10 @@ _DAY_NS = 86_400_000_000_000
 
 @dataclass(frozen=True)
 class Extent:
-    """For ``Annotated[str, Extent(...)]``: a part of a window, or one of some words.
-
-    Attributes
-    ----------
-    words
-        What is allowed beside a number of tuples and a time.
-    """
+    """For ``Annotated[str, Extent(...)]``: a part of a window, or one of some words."""
 
     words: tuple[str, ...] = ()
+    """What is allowed beside a number of tuples and a time."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler

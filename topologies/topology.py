@@ -88,37 +88,25 @@ def _wide_area(sites: Iterable[str]) -> nx.Graph:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What a topology is to be built for.
-
-    Attributes
-    ----------
-    query
-        The join.
-    files
-        The prepared streams, in the order of the query.
-    feeding
-        How sources feed them in.
-    pairs
-        Whether joiners must report match ids, not only counts and fingerprints.
-    profile
-        What work costs, for systems that schedule work on cores of their own.
-    network
-        Returns the network over some sites, for systems that choose by it while they run.
-    live
-        Whether actors run on a real engine at full speed, where what is simulated of a machine
-        inside one of them must be real.
-    sink
-        Where results go.
-    """
+    """What a topology is to be built for."""
 
     query: JoinQuery
+    """The join."""
     files: tuple[StreamData, ...]
+    """The prepared streams, in the order of the query."""
     feeding: Feeding
+    """How sources feed them in."""
     pairs: bool = False
+    """Whether joiners must report match ids, not only counts and fingerprints."""
     profile: CostProfile = field(default_factory=load_profile)
+    """What work costs, for systems that schedule work on cores of their own."""
     network: Callable[[Iterable[str]], nx.Graph] = _wide_area
+    """Returns the network over some sites, for systems that choose by it while they run."""
     live: bool = False
+    """Whether actors run on a real engine at full speed, where what is simulated of a machine
+    inside one of them must be real."""
     sink: SinkPlace = "partitioned"
+    """Where results go."""
 
     @property
     def schemas(self) -> tuple[Schema, ...]:
@@ -143,21 +131,14 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Approximation:
-    """What a run leaves out on purpose.
-
-    Attributes
-    ----------
-    kept
-        Which tuples of each stream it keeps; a result stays with the probability of its value.
-    byte_budget
-        Most bytes a second that any link may carry, both ways together, on average; None for any.
-    exact
-        Whether it claims exactly the results of what it keeps.
-    """
+    """What a run leaves out on purpose."""
 
     kept: tuple[TupleSample, ...]
+    """Which tuples of each stream it keeps; a result stays with the probability of its value."""
     byte_budget: int | None
+    """Most bytes a second that any link may carry, both ways together, on average; None for any."""
     exact: bool = True
+    """Whether it claims exactly the results of what it keeps."""
 
 
 class Topology(ABC, Generic[P]):

@@ -47,29 +47,20 @@ a chain of single tuples."""
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What one of these systems is made of.
-
-    Attributes
-    ----------
-    routing
-        Where tuples are stored and where they probe.
-    joiners
-        Role of joiner PEs to their number; *routing* numbers them through in this order.
-    index, options
-        Structure of the local windows, and what is set of it.
-    nodes
-        Machines that all but a single sink share in turns; None gives each actor one of its own.
-    fanout
-        Most receivers of the router, and of each relay in a tree between it and the PEs; the same
-        applies to a tree that gathers results on their way to the sink. None connects directly.
-    """
+    """What one of these systems is made of."""
 
     routing: Routing
+    """Where tuples are stored and where they probe."""
     joiners: Mapping[str, int]
+    """Role of joiner PEs to their number; *routing* numbers them through in this order."""
     index: str | type[Index]
     options: Mapping[str, Any] = field(default_factory=dict)
+    """Structure of the local windows, and what is set of it."""
     nodes: int | None = None
+    """Machines that all but a single sink share in turns; None gives each actor one of its own."""
     fanout: int | None = None
+    """Most receivers of the router, and of each relay in a tree between it and the PEs; the same
+    applies to a tree that gathers results on their way to the sink. None connects directly."""
 
 
 class WindowJoinTopology(Topology[P]):

@@ -344,17 +344,12 @@ def _sum(
 
 
 class Visible:
-    """The tuples of each stream that a window may still show, in the order of their arrival.
-
-    Attributes
-    ----------
-    batches
-        Per stream its tuples.
-    """
+    """The tuples of each stream that a window may still show, in the order of their arrival."""
 
     def __init__(self, query: JoinQuery, schemas: Sequence[Schema]) -> None:
         self._windows = query.windows
         self.batches = [Batch.empty(schema) for schema in schemas]
+        """Per stream its tuples."""
         self._seq = [np.empty(0, np.int64) for _ in schemas]
 
     def add(self, stream: int, tuples: Batch, seq: np.ndarray) -> None:

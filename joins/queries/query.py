@@ -236,16 +236,7 @@ class JoinQuery:
 
 
 class JoinSides:
-    """What each stream's tuples probe with and are stored for, where one or two streams are joined.
-
-    Attributes
-    ----------
-    stored_stream
-        Per probing stream the one it probes.
-    probing, storing
-        Per stream the conditions that its tuples probe with, and those that they are stored for:
-        those of the query's predicates at *places*, in this order, or of all.
-    """
+    """What a stream's tuples probe with and are stored for, where one or two streams are joined."""
 
     def __init__(
         self, query: JoinQuery, schemas: Sequence[Schema], places: Iterable[int] | None = None
@@ -254,8 +245,11 @@ class JoinSides:
         streams = range(len(query.streams))
         conditions = [query.conditions(stream, schemas) for stream in streams]
         self.stored_stream = [query.stored_stream(stream) for stream in streams]
+        """Per probing stream the one it probes."""
         self.probing = [tuple(of_stream[place] for place in chosen) for of_stream in conditions]
         self.storing = [self.probing[other] for other in self.stored_stream]
+        """Per stream the conditions that its tuples probe with, and those that they are stored for:
+        those of the query's predicates at *places*, in this order, or of all."""
 
 
 def _dtype(field: Field, schemas: Sequence[Schema]) -> str:

@@ -187,29 +187,21 @@ class DistinctValues(Stateful):
     ----------
     dtypes
         Per join attribute int64 or float64.
-
-    Attributes
-    ----------
-    values
-        A column per join attribute.
-    entry
-        int64, ascending, the number of each entry: the n-th ever made.
-    count
-        int64, tuples in the window with this value.
-    flag
-        bool, whether the tuples with this value have been shipped.
-    made
-        Number of the next entry.
     """
 
     state = ("values", "entry", "count", "flag", "made", "_table")
 
     def __init__(self, dtypes: Sequence[str]) -> None:
         self.values = tuple(np.empty(0, dtype) for dtype in dtypes)
+        """A column per join attribute."""
         self.entry = np.empty(0, np.int64)
+        """int64, ascending, the number of each entry: the n-th ever made."""
         self.count = np.empty(0, np.int64)
+        """int64, tuples in the window with this value."""
         self.flag = np.empty(0, np.bool_)
+        """bool, whether the tuples with this value have been shipped."""
         self.made = 0
+        """Number of the next entry."""
         self._table = ValueTable(len(self.values))
 
     def __len__(self) -> int:

@@ -170,11 +170,6 @@ class CopiedValues(Stateful):
         Of S_2.
     attributes
         What is compared.
-
-    Attributes
-    ----------
-    entries
-        The values.
     """
 
     state = ("entries", "_index", "_indexed")
@@ -182,6 +177,7 @@ class CopiedValues(Stateful):
     def __init__(self, schema: Schema, attributes: JoinAttributes) -> None:
         self._attributes = attributes
         self.entries = DistinctValues([schema.fields[field] for field in attributes.stored])
+        """The values."""
         self._index = AttributeIndex(attributes)
         self._indexed = 0
 

@@ -80,11 +80,6 @@ class RowMaker(Stateful):
 
     The rows are those of one predicate, the first that is a range of keys. The join has
     to check the others.
-
-    Attributes
-    ----------
-    indexed
-        Which predicate; None when all of them are ``!=``: the rows then look for every key.
     """
 
     state = ("_bounds", "_last")
@@ -94,6 +89,7 @@ class RowMaker(Stateful):
         predicates = enumerate(query.predicates)
         ranges = [place for place, one in predicates if not one.operator.negated]
         self.indexed = ranges[0] if ranges else None
+        """Which predicate; None when all of them are ``!=``: the rows then look for every key."""
         self._sides = JoinSides(query, schemas, [self.indexed or 0])
         self._bounds = WindowBounds(query.windows)
 
@@ -152,18 +148,13 @@ class Rings(NamedTuple):
 
 
 class WindowKeys(Stateful):
-    """The keys of each side's window by position, as many as there are.
-
-    Attributes
-    ----------
-    rings
-        What kernels read and write.
-    """
+    """The keys of each side's window by position, as many as there are."""
 
     state = ("rings",)
 
     def __init__(self, sides: int) -> None:
         self.rings = Rings(np.zeros((sides, _FIRST_KEYS), np.int64), np.zeros(sides, SPAN))
+        """What kernels read and write."""
 
     def append(self, side: int, keys: np.ndarray) -> None:
         """Store the keys of the next positions of a side."""

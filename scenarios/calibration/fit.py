@@ -54,24 +54,16 @@ Operators = Mapping[str, Mapping[str, OperatorCost]]
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated:
-    """A profile that was measured.
-
-    Attributes
-    ----------
-    base
-        The units' prices, and what receiving a message from another process costs.
-    transport
-        What else messages cost; None where no live runs were watched.
-    operators
-        What operators cost on top, by system and name.
-    machine
-        What it was measured on, and when.
-    """
+    """A profile that was measured."""
 
     base: CostProfile
+    """The units' prices, and what receiving a message from another process costs."""
     transport: TransportCost | None = None
+    """What else messages cost; None where no live runs were watched."""
     operators: Operators = field(default_factory=dict)
+    """What operators cost on top, by system and name."""
     machine: Mapping[str, str | int] = field(default_factory=dict)
+    """What it was measured on, and when."""
 
 
 def machine() -> dict[str, str | int]:

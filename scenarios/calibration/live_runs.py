@@ -86,45 +86,30 @@ def _stream(seed: int, rows: int, start: str) -> dict[str, Any]:
 
 
 class CarriedMessages(NamedTuple):
-    """The messages that one process of a live run passed on.
-
-    Attributes
-    ----------
-    seconds
-        Its processor time outside the actors.
-    served
-        Messages and timers that its actors were given.
-    received, received_bytes
-        Of these, messages from other processes, and their bytes.
-    sent, sent_bytes
-        Messages to other processes, and their bytes.
-    """
+    """The messages that one process of a live run passed on."""
 
     seconds: float
+    """Its processor time outside the actors."""
     served: int
+    """Messages and timers that its actors were given."""
     received: int
     received_bytes: int
+    """Of these, messages from other processes, and their bytes."""
     sent: int
     sent_bytes: int
+    """Messages to other processes, and their bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """What repeated runs of one plan came to.
-
-    Attributes
-    ----------
-    tps
-        Tuples a second of the run's clock, the runs' median.
-    ms
-        Median latency of tuples, the runs' median; None without any.
-    exact
-        Whether all runs were exactly right, or do not claim to be.
-    """
+    """What repeated runs of one plan came to."""
 
     tps: float
+    """Tuples a second of the run's clock, the runs' median."""
     ms: float | None
+    """Median latency of tuples, the runs' median; None without any."""
     exact: bool
+    """Whether all runs were exactly right, or do not claim to be."""
 
     @classmethod
     def of(cls, runs: Sequence[FinishedRun]) -> Speed:
@@ -139,24 +124,16 @@ class Speed:
 
 @dataclass
 class Watched:
-    """What was seen of live runs.
-
-    Attributes
-    ----------
-    runs
-        How many were watched for what their operators took.
-    operators
-        System to operator to its part in each of them.
-    carried
-        What processes of these runs passed on.
-    live
-        Plans, and what they came to when they were run as a whole.
-    """
+    """What was seen of live runs."""
 
     runs: int = 0
+    """How many were watched for what their operators took."""
     operators: dict[str, dict[str, list[Served]]] = field(default_factory=dict)
+    """System to operator to its part in each of them."""
     carried: list[CarriedMessages] = field(default_factory=list)
+    """What processes of these runs passed on."""
     live: list[tuple[Plan, Speed]] = field(default_factory=list)
+    """Plans, and what they came to when they were run as a whole."""
 
     def observe(self, plan: Plan, processes: RayProcesses) -> None:
         """Run *plan* live in *processes*, which serve nothing else meanwhile; discard its results.

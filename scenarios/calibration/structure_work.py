@@ -88,34 +88,23 @@ class Filled(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A structure at work.
-
-    Attributes
-    ----------
-    structure
-        Its name.
-    fill
-        Takes a size; returns a structure that has as many tuples, ready to work.
-    variant
-        In what it differs from the structure as it usually is; empty if in nothing.
-    most
-        Largest size times batch that is measured: where a probe passes all tuples.
-    longest
-        Largest batch that is measured. One above the usual is no larger than the structure, which
-        else would grow by more than it was said to hold.
-    whole
-        Its operations take all tuples, whatever the batch.
-    merges
-        It merges now and then: calls in which it does are samples of their own.
-    """
+    """A structure at work."""
 
     structure: str
+    """Its name."""
     fill: Callable[[int], Filled]
+    """Takes a size; returns a structure that has as many tuples, ready to work."""
     variant: str = ""
+    """In what it differs from the structure as it usually is; empty if in nothing."""
     most: int = SIZES[-1] * _LARGE_BATCH
+    """Largest size times batch that is measured: where a probe passes all tuples."""
     longest: int = _USUAL_BATCH
+    """Largest batch that is measured. One above the usual is no larger than the structure, which
+    else would grow by more than it was said to hold."""
     whole: bool = False
+    """Its operations take all tuples, whatever the batch."""
     merges: bool = False
+    """It merges now and then: calls in which it does are samples of their own."""
 
     def cases(
         self, size: int, batches: Sequence[int], matches: Sequence[int]
@@ -129,38 +118,26 @@ class Workload:
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """What calls of one operation of a structure took, and counted.
-
-    Attributes
-    ----------
-    step
-        The operation, with its tuples and the structure's size.
-    variant
-        In what it differed from the structure as it usually is.
-    matches
-        Of a probe, about.
-    nbytes
-        Of the structure, at its size.
-    rare
-        Whether these are the calls with a merge.
-    is_part
-        Whether these are steps of longer calls, to which neither the price of a call nor that of a
-        tuple belongs.
-    calls
-        How many calls.
-    work, seconds
-        Of all of them together; processor time.
-    """
+    """What calls of one operation of a structure took, and counted."""
 
     step: Step
+    """The operation, with its tuples and the structure's size."""
     variant: str = ""
+    """In what it differed from the structure as it usually is."""
     matches: int
+    """Of a probe, about."""
     nbytes: int
+    """Of the structure, at its size."""
     rare: bool = False
+    """Whether these are the calls with a merge."""
     is_part: bool = False
+    """Whether these are steps of longer calls, to which neither the price of a call nor that of a
+    tuple belongs."""
     calls: int
+    """How many calls."""
     work: Work
     seconds: float
+    """Of all of them together; processor time."""
 
     @property
     def call_seconds(self) -> float:

@@ -102,27 +102,18 @@ def tuples_to_time(index: str, window: float) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowWorkload:
-    """A band join over count windows.
-
-    Attributes
-    ----------
-    windows
-        Tuples in the window of R and in that of S; of a self join, the first counts.
-    match_rate
-        Matches of a tuple, on average, in the larger window.
-    self_join
-        Whether R is joined with itself; there is no S then.
-    share_percent
-        How many of a hundred arrivals are of R.
-    values
-        How keys are distributed: the paper's (section 5.2, Figure 12b).
-    """
+    """A band join over count windows."""
 
     windows: tuple[int, int]
+    """Tuples in the window of R and in that of S; of a self join, the first counts."""
     match_rate: float = 2.0
+    """Matches of a tuple, on average, in the larger window."""
     self_join: bool = False
+    """Whether R is joined with itself; there is no S then."""
     share_percent: int = 50
+    """How many of a hundred arrivals are of R."""
     values: Values = "uniform"
+    """How keys are distributed: the paper's (section 5.2, Figure 12b)."""
 
     @property
     def arrivals(self) -> int:

@@ -77,31 +77,21 @@ _UNITS = ((1.0, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """What a figure shows.
-
-    Attributes
-    ----------
-    title
-        What it is, for those who do not see it.
-    data
-        Columns of one length, by name.
-    panels
-        Each a view of the data, side by side where there is room for *columns* of them.
-    legend
-        What is drawn, to its colour.
-    signs
-        Letters that look like its marks, in turn.
-    span_s
-        The seconds that its x axes show, which the reader can zoom into; None for other axes.
-    """
+    """What a figure shows."""
 
     title: str
+    """What it is, for those who do not see it."""
     data: Mapping[str, Sequence[Any]]
+    """Columns of one length, by name."""
     panels: Sequence[Spec]
+    """Each a view of the data, side by side where there is room for *columns* of them."""
     columns: int = 1
     legend: Mapping[str, str] = field(default_factory=dict)
+    """What is drawn, to its colour."""
     signs: str = "■"
+    """Letters that look like its marks, in turn."""
     span_s: tuple[float, float] | None = None
+    """The seconds that its x axes show, which the reader can zoom into; None for other axes."""
 
     @property
     def rows(self) -> list[dict[str, Any]]:

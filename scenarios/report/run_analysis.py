@@ -74,35 +74,24 @@ class TimeBins:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceFigures:
-    """A trace in numbers; rows of arrays are actors in the order of *actors*.
-
-    Attributes
-    ----------
-    actors, bins
-        What the arrays are over.
-    messages
-        Messages from another actor that were served.
-    stage_ns
-        Time those messages spent in each of `STAGES`, summed: actors by 4.
-    busy_ns
-        Service time of messages and timers, summed.
-    queued_ns
-        Per actor and bin, time that messages and timers spent in the inbox, summed; divided by the
-        bin's width it is the mean depth of the queue.
-    channel_bytes
-        Sender, receiver and port to the bytes that went there.
-    entered
-        Tuples that had left the sources by each of the bins' edges: *count* + 1 numbers.
-    """
+    """A trace in numbers; rows of arrays are actors in the order of *actors*."""
 
     actors: tuple[str, ...]
     bins: TimeBins
+    """What the arrays are over."""
     messages: np.ndarray
+    """Messages from another actor that were served."""
     stage_ns: np.ndarray
+    """Time those messages spent in each of `STAGES`, summed: actors by 4."""
     busy_ns: np.ndarray
+    """Service time of messages and timers, summed."""
     queued_ns: np.ndarray
+    """Per actor and bin, time that messages and timers spent in the inbox, summed; divided by the
+    bin's width it is the mean depth of the queue."""
     channel_bytes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Sender, receiver and port to the bytes that went there."""
     entered: np.ndarray
+    """Tuples that had left the sources by each of the bins' edges: *count* + 1 numbers."""
 
     @property
     def queue_depth(self) -> np.ndarray:
@@ -225,18 +214,13 @@ class ResultFigures:
 
     Results do not say when they left, but how long after the birth of their tuple. Births are known
     to within a bin, and so are these times.
-
-    Attributes
-    ----------
-    latencies
-        Per bin, nanoseconds from the birth of each tuple answered to the last report of it.
-    answered, matches
-        Per bin, tuples answered and matches found for them.
     """
 
     latencies: tuple[LatencyHistogram, ...]
+    """Per bin, nanoseconds from the birth of each tuple answered to the last report of it."""
     answered: np.ndarray
     matches: np.ndarray
+    """Per bin, tuples answered and matches found for them."""
 
     def latency_ms(self, percents: Sequence[float]) -> np.ndarray:
         """Return percentiles in milliseconds, percents by bins; NaN for a bin without answers."""

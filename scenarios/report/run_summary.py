@@ -256,25 +256,18 @@ def summary_html(finished: FinishedRun) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class RunLoad:
-    """How a run at a rate was loaded: what batches add to its latency, how near saturation it is.
-
-    Attributes
-    ----------
-    rate_tps, throughput_tps
-        Tuples per virtual second, those that were fed and those that were taken.
-    batching_ms, median_ms
-        How long a tuple waited on average for its batch to leave its source; and the median of the
-        latencies, None where no tuple was reported.
-    busiest, busy
-        The actor that was at work for the largest share of the run, and that share.
-    """
+    """How a run at a rate was loaded: what batches add to latency, how near saturation it is."""
 
     rate_tps: int
     throughput_tps: float
+    """Tuples per virtual second, those that were fed and those that were taken."""
     batching_ms: float
     median_ms: float | None
+    """How long a tuple waited on average for its batch to leave its source; and the median of the
+    latencies, None where no tuple was reported."""
     busiest: str
     busy: float
+    """The actor that was at work for the largest share of the run, and that share."""
 
     @property
     def batching(self) -> str:

@@ -39,26 +39,18 @@ _PACKAGES = ("actors", "joins", "netsim", "scenarios", "spark_bridge", "topologi
 
 @dataclass(frozen=True, kw_only=True)
 class Findings(WrittenResult):
-    """A finished study.
-
-    Attributes
-    ----------
-    study
-        What was run.
-    results
-        Point number to what came out.
-    inputs
-        Digest of what it was run with, see `digest_inputs`.
-    date
-        Day of its last run, of UTC.
-    """
+    """A finished study."""
 
     file = "study.json"
 
     study: Study
+    """What was run."""
     results: Mapping[int, RunResult]
+    """Point number to what came out."""
     inputs: str = ""
+    """Digest of what it was run with, see `digest_inputs`."""
     date: str = ""
+    """Day of its last run, of UTC."""
 
     @classmethod
     def read(cls, study: Study, directory: Path) -> Findings | None:

@@ -33,21 +33,14 @@ ClaimOutcome = Literal["holds", "fails with a reason", "fails", "undecided", "no
 
 @dataclass(frozen=True)
 class Estimate:
-    """What was measured, once for each seed.
-
-    Attributes
-    ----------
-    samples
-        A value per seed.
-    counted
-        Of a share: of how many things in all seeds together; 0 for any other figure.
-    whole
-        Of a share: what all of them are, as 100 in percent.
-    """
+    """What was measured, once for each seed."""
 
     samples: tuple[float, ...]
+    """A value per seed."""
     counted: int = 0
+    """Of a share: of how many things in all seeds together; 0 for any other figure."""
     whole: float = 1.0
+    """Of a share: what all of them are, as 100 in percent."""
 
     @cached_property
     def mean(self) -> float:
@@ -114,35 +107,24 @@ Estimates = Sequence[Estimate | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A claim judged in a panel.
-
-    Attributes
-    ----------
-    claim, panel
-        Which, and where.
-    holds
-        None where it cannot be said: numbers are missing, or it is *undecided*.
-    undecided
-        Whether an interval has the claim's bound inside, so that more seeds are needed.
-    detail
-        The numbers.
-    kind
-        Where the numbers come from.
-    reported
-        The paper's own numbers of the same, where it has some.
-    why
-        Why it does not hold, where that was tried at this scale, in this panel, and with nothing
-        else changed; or why there is nothing to compare.
-    """
+    """A claim judged in a panel."""
 
     claim: Claim
     panel: str
+    """Which, and where."""
     holds: bool | None
+    """None where it cannot be said: numbers are missing, or it is *undecided*."""
     undecided: bool
+    """Whether an interval has the claim's bound inside, so that more seeds are needed."""
     detail: str
+    """The numbers."""
     kind: Kind = "simulated"
+    """Where the numbers come from."""
     reported: tuple[float, ...] = ()
+    """The paper's own numbers of the same, where it has some."""
     why: str = ""
+    """Why it does not hold, where that was tried at this scale, in this panel, and with nothing
+    else changed; or why there is nothing to compare."""
 
     @property
     def stated(self) -> str:

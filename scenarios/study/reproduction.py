@@ -60,27 +60,19 @@ def find_studies(paper: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A statement of a paper, and what came of it.
-
-    Attributes
-    ----------
-    where, text, paper
-        Figure, table or section; its words; its number, where it has one.
-    study, claims
-        Which claims test it, in their words; none where it is not tested.
-    outcome
-        It holds where all claims that were judged hold, and fails where one does.
-    why
-        Why it fails, where that is known, or why it cannot be compared.
-    """
+    """A statement of a paper, and what came of it."""
 
     where: str
     text: str
     paper: float | None = None
+    """Figure, table or section; its words; its number, where it has one."""
     study: str = ""
     claims: tuple[str, ...] = ()
+    """Which claims test it, in their words; none where it is not tested."""
     outcome: ClaimOutcome
+    """It holds where all claims that were judged hold, and fails where one does."""
     why: str
+    """Why it fails, where that is known, or why it cannot be compared."""
 
 
 class ClaimCounts(NamedTuple):

@@ -84,25 +84,18 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """One variant in one panel.
-
-    Attributes
-    ----------
-    variant, kind, label
-        Its name, where its values come from, and what they are.
-    points, measures
-        Per x the numbers of its points, one for each seed or turn and none where it is not run, and
-        the measure looked up there.
-    per
-        What its values are divided by.
-    """
+    """One variant in one panel."""
 
     variant: str
     kind: Kind
     label: str
+    """Its name, where its values come from, and what they are."""
     points: tuple[tuple[int, ...], ...]
     measures: tuple[str, ...]
+    """Per x the numbers of its points, one for each seed or turn and none where it is not run, and
+    the measure looked up there."""
     per: float = 1.0
+    """What its values are divided by."""
 
     @property
     def is_repeated(self) -> bool:

@@ -152,19 +152,13 @@ def take_planning_speed(survey: PlanningSpeedSurvey, seed: int, profile: CostPro
 
 @dataclass(frozen=True, kw_only=True)
 class Executed:
-    """What came of a plan.
-
-    Attributes
-    ----------
-    costs
-        Of every second that was measured.
-    found
-        Results by newest tuple: its stream, position, their count and their fingerprint; columns,
-        all uint64, a row per tuple that has any.
-    """
+    """What came of a plan."""
 
     costs: tuple[ExecutionCost, ...]
+    """Of every second that was measured."""
     found: np.ndarray
+    """Results by newest tuple: its stream, position, their count and their fingerprint; columns,
+    all uint64, a row per tuple that has any."""
 
     @property
     def seconds(self) -> float:

@@ -19,23 +19,16 @@ class CheckResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Offender:
-    """One pair that should or should not be there, and when its tuple reached each PE.
-
-    Attributes
-    ----------
-    kind
-        ``missing``, ``duplicate``, ``expired`` or ``wrong``.
-    probe_stream, probe_id, match_id
-        The pair; in a join of more than two streams the ids of the other streams' tuples.
-    arrivals_ms
-        Actor name to the virtual time, in milliseconds, at which the probing tuple got there.
-    """
+    """One pair that should or should not be there, and when its tuple reached each PE."""
 
     kind: str
+    """``missing``, ``duplicate``, ``expired`` or ``wrong``."""
     probe_stream: int
     probe_id: int
     match_id: int | tuple[int, ...]
+    """The pair; in a join of more than two streams the ids of the other streams' tuples."""
     arrivals_ms: dict[str, float]
+    """Actor name to the virtual time, in milliseconds, at which the probing tuple got there."""
 
 
 @dataclass(kw_only=True)

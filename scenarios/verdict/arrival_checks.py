@@ -40,15 +40,7 @@ from scenarios.verdict.expectation import CHUNK_ROWS
 
 
 class LatenessCheck:
-    """Compares every row of a run's ``late.parquet`` with when tuples arrived.
-
-    Attributes
-    ----------
-    claimed
-        Rows of the file.
-    late
-        Per stream the tuples that may have been late, int64, ascending: the rest were lost.
-    """
+    """Compares every row of a run's ``late.parquet`` with when tuples arrived."""
 
     def __init__(self, plan: Plan, directory: Path) -> None:
         self._plan = plan
@@ -66,7 +58,9 @@ class LatenessCheck:
         if plan.feeding.disorder or known:
             self._mark_justified(claims)
         self.claimed = len(ids)
+        """Rows of the file."""
         self.late = tuple(claim.id[claim.justified] for claim in claims)
+        """Per stream the tuples that may have been late, int64, ascending: the rest were lost."""
         tuples = sum(len(claim.id) for claim in claims)
         self._unknown, self._repeated = self.claimed - known, known - tuples
         self._unjustified = tuples - sum(map(len, self.late))

@@ -66,29 +66,20 @@ _AGAIN = "the run is judged by what it wrote, so run it again"
 
 @dataclass(frozen=True, kw_only=True)
 class Approximated:
-    """An approximate run's figures.
-
-    Attributes
-    ----------
-    stated_recall, standard_error
-        The share of the results that it says it gave, from those alone; None where it gave none.
-    recall
-        What that share was; None where no result was expected.
-    link, link_bytes_ps
-        The busiest link, by its two sites, and its bytes a second on average over the run.
-    byte_budget
-        Most that any link may carry; None for any.
-    exact
-        Whether exactly the results of what is kept were promised.
-    """
+    """An approximate run's figures."""
 
     stated_recall: float | None
     standard_error: float | None
+    """The share of the results that it says it gave, from those alone; None where it gave none."""
     recall: float | None
+    """What that share was; None where no result was expected."""
     link: str
     link_bytes_ps: float
+    """The busiest link, by its two sites, and its bytes a second on average over the run."""
     byte_budget: int | None
+    """Most that any link may carry; None for any."""
     exact: bool
+    """Whether exactly the results of what is kept were promised."""
 
     def checks(self, verdict: Verdict) -> list[CheckResult]:
         """Return that the results are those of what is kept, and that links kept to the budget."""

@@ -67,26 +67,18 @@ class _UnreadableError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a text says.
-
-    Attributes
-    ----------
-    streams
-        Names in the order of FROM.
-    predicates
-        Each with the columns that it compares, and a function of their values.
-    extents
-        Of the windows, by stream (None is for all), slide, length and whether they are precise; or
-        of the interval, the event times of its probe and base stream and its ends, in nanoseconds.
-        A slide or a length is ``("count", tuples)`` or ``("time", nanoseconds)``.
-    widths
-        Of the bands.
-    """
+    """What a text says."""
 
     streams: tuple[str, ...]
+    """Names in the order of FROM."""
     predicates: list[tuple[set[Column], Callable[[Mapping[Column, Any]], Any]]]
+    """Each with the columns that it compares, and a function of their values."""
     extents: list[tuple[Any, ...]]
+    """Of the windows, by stream (None is for all), slide, length and whether they are precise; or
+    of the interval, the event times of its probe and base stream and its ends, in nanoseconds. A
+    slide or a length is ``("count", tuples)`` or ``("time", nanoseconds)``."""
     widths: list[Decimal] = field(default_factory=list)
+    """Of the bands."""
 
 
 def check_reading(text: str, bound: Mapping[str, str], query: JoinQuery) -> CheckResult:

@@ -212,25 +212,17 @@ def _draw_batches(rng: Random) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class _Character:
-    """What streams have in common.
-
-    Attributes
-    ----------
-    first_ns
-        Event time that theirs follow on.
-    steps
-        Event times are less than so many ns apart.
-    rows
-        Fewest and most tuples.
-    x, y
-        Values of the fields, those of y ascending.
-    """
+    """What streams have in common."""
 
     first_ns: int
+    """Event time that theirs follow on."""
     steps: int
+    """Event times are less than so many ns apart."""
     rows: tuple[int, int]
+    """Fewest and most tuples."""
     x: np.ndarray
     y: np.ndarray
+    """Values of the fields, those of y ascending."""
 
 
 def _draw_character(rng: Random, *, dense: bool, large: bool = False) -> _Character:

@@ -62,19 +62,13 @@ class EndlessRunError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class WorldTrial(Recording):
-    """What became of one world; a failure has its kind before a colon, and then the words.
-
-    Attributes
-    ----------
-    expected, messages
-        Pairs that the oracle expects, and messages between actors.
-    happened
-        Faults by kind, restarts and snapshots, as they happened.
-    """
+    """What became of one world; a failure has its kind before a colon, and then the words."""
 
     expected: int = 0
     messages: int = 0
+    """Pairs that the oracle expects, and messages between actors."""
     happened: Counter[str] = field(default_factory=Counter)
+    """Faults by kind, restarts and snapshots, as they happened."""
 
     @property
     def kind(self) -> str:

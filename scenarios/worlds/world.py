@@ -184,21 +184,14 @@ class World:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Recording:
-    """A world in a file.
-
-    Attributes
-    ----------
-    world
-        The world.
-    digest
-        Of its run; None where that did not end.
-    failure
-        What was wrong with it, in words; None for nothing.
-    """
+    """A world in a file."""
 
     world: World
+    """The world."""
     digest: str | None = None
+    """Of its run; None where that did not end."""
     failure: str | None = None
+    """What was wrong with it, in words; None for nothing."""
 
     def __str__(self) -> str:
         """Return it as JSON."""

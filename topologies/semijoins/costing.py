@@ -33,43 +33,28 @@ have of each tuple in it."""
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """Sets of joined streams, one per row.
-
-    Attributes
-    ----------
-    done
-        Which streams are joined, bool, (rows, streams).
-    newest
-        Of which of them the newest tuple may be, bool, (rows, streams).
-    full_bytes
-        Size of a combination, (rows).
-    values
-        Those of each join attribute.
-    in_tree
-        Whether they are streams of a tree; else they are on their way through join sequences.
-    """
+    """Sets of joined streams, one per row."""
 
     done: np.ndarray
+    """Which streams are joined, bool, (rows, streams)."""
     newest: np.ndarray
+    """Of which of them the newest tuple may be, bool, (rows, streams)."""
     full_bytes: np.ndarray
+    """Size of a combination, (rows)."""
     values: tuple[OutputValues, ...]
+    """Those of each join attribute."""
     in_tree: bool
+    """Whether they are streams of a tree; else they are on their way through join sequences."""
 
 
 class OneWayCosts(NamedTuple):
-    """One-way joins by every algorithm: (S_1, S_2, algorithms), per second of arrivals.
-
-    Attributes
-    ----------
-    processing_s
-        Time of processing.
-    shipments, sent_bytes
-        Messages, and their bytes with headers.
-    """
+    """One-way joins by every algorithm: (S_1, S_2, algorithms), per second of arrivals."""
 
     processing_s: np.ndarray
+    """Time of processing."""
     shipments: np.ndarray
     sent_bytes: np.ndarray
+    """Messages, and their bytes with headers."""
 
     def between(self, one: int, two: int) -> OneWayCosts:
         """Return the costs from the output in row *one* to the one in column *two*."""
@@ -92,15 +77,6 @@ class Costing:
         What is joined, over which network.
     algorithms
         Those to choose from, by default the paper's.
-
-    Attributes
-    ----------
-    at_source
-        Which of these make their output at the source, bool.
-    adjacent
-        Which streams share a predicate, bool, (streams, streams).
-    alone
-        Every stream as it comes.
     """
 
     def __init__(
@@ -109,13 +85,16 @@ class Costing:
         self.statistics = statistics
         self.algorithms = tuple(algorithms)
         self.at_source = np.array([algorithm.at_source for algorithm in self.algorithms])
+        """Which of these make their output at the source, bool."""
         streams = statistics.streams
         self._rate = np.array([stream.rate_tps for stream in streams])
         self._window = np.array([stream.window_rows for stream in streams])
         self._full_bytes = np.array([stream.full_bytes for stream in streams])
         everyone = range(len(streams))
         self.adjacent = nx.to_numpy_array(statistics.graph, everyone).astype(bool)
+        """Which streams share a predicate, bool, (streams, streams)."""
         self.alone = self.outputs(np.eye(len(streams), dtype=bool))
+        """Every stream as it comes."""
 
     def outputs(self, done: np.ndarray, newest: np.ndarray | None = None) -> Outputs:
         """Return the output streams of the sets of streams *done*; bool, (rows, streams).
@@ -258,24 +237,16 @@ class Costing:
 
 @dataclass(frozen=True, kw_only=True)
 class JoinEstimate:
-    """What a one-way join of a plan is estimated to cost; every figure is per second of arrivals.
-
-    Attributes
-    ----------
-    join
-        The one-way join.
-    seconds_by
-        Estimated time by each algorithm there is, between the same sites.
-    nbytes
-        Bytes shipped with the messages' headers.
-    rate_in_tps
-        Tuples a second of S_1.
-    """
+    """What a one-way join of a plan is estimated to cost; figures are per second of arrivals."""
 
     join: PlannedJoin
+    """The one-way join."""
     seconds_by: dict[OneWayJoin, float]
+    """Estimated time by each algorithm there is, between the same sites."""
     nbytes: float
+    """Bytes shipped with the messages' headers."""
     rate_in_tps: float
+    """Tuples a second of S_1."""
 
     @property
     def seconds(self) -> float:

@@ -56,22 +56,15 @@ Distinct = Callable[[Figure], Figure]
 
 
 class Term(NamedTuple):
-    """One term of a formula: processing, or a shipment.
-
-    Attributes
-    ----------
-    what
-        As in the paper, ``probe[W_2]``.
-    seconds
-        Processing time a second.
-    shipments, shipped_bytes
-        Shipments a second, and what they contain, bytes a second; None for processing.
-    """
+    """One term of a formula: processing, or a shipment."""
 
     what: str
+    """As in the paper, ``probe[W_2]``."""
     seconds: Figure = 0.0
+    """Processing time a second."""
     shipments: Figure = None
     shipped_bytes: Figure = 0.0
+    """Shipments a second, and what they contain, bytes a second; None for processing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,24 +25,16 @@ from topologies.topology import Job, TopologyError
 
 @dataclass(frozen=True, kw_only=True)
 class JoinStream:
-    """One stream.
-
-    Attributes
-    ----------
-    name
-        As the query spells it.
-    rate_tps
-        r_i, tuples a second.
-    window_rows
-        w_i, tuples in its window.
-    full_bytes
-        F_Si, size of a tuple.
-    """
+    """One stream."""
 
     name: str
+    """As the query spells it."""
     rate_tps: float
+    """r_i, tuples a second."""
     window_rows: float
+    """w_i, tuples in its window."""
     full_bytes: float
+    """F_Si, size of a tuple."""
 
     def __post_init__(self) -> None:
         if min(self.rate_tps, self.window_rows, self.full_bytes) <= 0:
@@ -53,24 +45,16 @@ class JoinStream:
 
 
 class OutputValues(NamedTuple):
-    """Values of a join attribute in outputs: those that all streams of an output have.
-
-    Attributes
-    ----------
-    has
-        Whether an output has the attribute, bool, (outputs).
-    selectivity
-        The chance that a tuple of each of its streams all have the same value, (outputs).
-    distinct
-        The number of its distinct values, (outputs); 1 without the attribute.
-    frequency
-        The share of its tuples that have a value, (outputs, values).
-    """
+    """Values of a join attribute in outputs: those that all streams of an output have."""
 
     has: np.ndarray
+    """Whether an output has the attribute, bool, (outputs)."""
     selectivity: np.ndarray
+    """The chance that a tuple of each of its streams all have the same value, (outputs)."""
     distinct: np.ndarray
+    """The number of its distinct values, (outputs); 1 without the attribute."""
     frequency: np.ndarray
+    """The share of its tuples that have a value, (outputs, values)."""
 
     def shared(self, other: OutputValues) -> np.ndarray:
         """Return whether both of two outputs have the attribute, (outputs, others)."""
@@ -91,22 +75,15 @@ class OutputValues(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class JoinAttribute:
-    """Fields that equalities make one attribute: their values, however skewed, of any streams.
-
-    Attributes
-    ----------
-    distinct
-        d_i = 1/f_i, the number of distinct values in each stream; 0 where it has no such field.
-    frequency
-        Of each value in each stream, (streams, values), for values of two streams or more; a row
-        adds up to the share of tuples with such values.
-    partial_bytes
-        P, size of a value.
-    """
+    """Fields that equalities make one attribute: their values, however skewed, of any streams."""
 
     distinct: np.ndarray
+    """d_i = 1/f_i, the number of distinct values in each stream; 0 where it has no such field."""
     frequency: np.ndarray
+    """Of each value in each stream, (streams, values), for values of two streams or more; a row
+    adds up to the share of tuples with such values."""
     partial_bytes: float = 8.0
+    """P, size of a value."""
 
     @classmethod
     def of_columns(
@@ -157,65 +134,43 @@ class JoinAttribute:
 
 @dataclass(frozen=True, kw_only=True)
 class OtherPredicate:
-    """A predicate that is no equality.
-
-    Attributes
-    ----------
-    distinct
-        Its two streams, and the number of distinct values of the field of each.
-    selectivity
-        ρ, the share of all pairs of tuples that satisfies it.
-    partial_bytes
-        P, size of a value.
-    """
+    """A predicate that is no equality."""
 
     distinct: dict[int, float]
+    """Its two streams, and the number of distinct values of the field of each."""
     selectivity: float
+    """ρ, the share of all pairs of tuples that satisfies it."""
     partial_bytes: float = 8.0
+    """P, size of a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """What a site's work costs, in seconds: c_p, c_u and c_h.
-
-    Attributes
-    ----------
-    probe_s, update_s, hash_s
-        Comparing a tuple with another, inserting or removing one, hashing one.
-    """
+    """What a site's work costs, in seconds: c_p, c_u and c_h."""
 
     probe_s: float = 1.5e-9
     update_s: float = 1.2e-7
     hash_s: float = 1.5e-9
+    """Comparing a tuple with another, inserting or removing one, hashing one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Where and when sites act, whatever comes; matrices go by the streams' positions.
-
-    Attributes
-    ----------
-    latency_s, bandwidth_bps
-        Matrices over sites, of the link from one to another: seconds, and bits a second.
-    interval_s
-        τ, the execution interval.
-    delay_s
-        δ, by which removals are delayed unless execution is punctuated.
-    punctuated
-        Whether a site announces in every interval that it has nothing to ship.
-    header_bytes
-        What frames a message; the constant c of S(c).
-    prices
-        What work costs.
-    """
+    """Where and when sites act, whatever comes; matrices go by the streams' positions."""
 
     latency_s: np.ndarray
     bandwidth_bps: np.ndarray
+    """Matrices over sites, of the link from one to another: seconds, and bits a second."""
     interval_s: float
+    """τ, the execution interval."""
     delay_s: float = 0.0
+    """δ, by which removals are delayed unless execution is punctuated."""
     punctuated: bool = False
+    """Whether a site announces in every interval that it has nothing to ship."""
     header_bytes: float = 32.0
+    """What frames a message; the constant c of S(c)."""
     prices: Prices = Prices()
+    """What work costs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,19 +215,13 @@ def site_prices(profile: CostProfile) -> Prices:
 
 @dataclass(frozen=True, kw_only=True)
 class Measuring:
-    """What statistics have beside what tuples show.
-
-    Attributes
-    ----------
-    query, schemas
-        The join, and the streams' fields.
-    setting
-        Where and when sites act.
-    """
+    """What statistics have beside what tuples show."""
 
     query: JoinQuery
     schemas: tuple[Schema, ...]
+    """The join, and the streams' fields."""
     setting: Setting
+    """Where and when sites act."""
 
     def statistics(
         self, samples: Sequence[Batch], *, feeding_tps: int | None = None

@@ -29,21 +29,14 @@ from topologies.topology import TopologyError
 
 @dataclass(frozen=True, kw_only=True)
 class PlanSteps:
-    """What all sites of a plan have in common.
-
-    Attributes
-    ----------
-    steps
-        All one-way joins, numbered.
-    outputs
-        The output streams; none in a linear plan.
-    removal_ns
-        By which removals are delayed in the paper's model.
-    """
+    """What all sites of a plan have in common."""
 
     steps: tuple[OneWayStep, ...]
+    """All one-way joins, numbered."""
     outputs: tuple[OutputSpec, ...] = ()
+    """The output streams; none in a linear plan."""
     removal_ns: int
+    """By which removals are delayed in the paper's model."""
 
 
 def plan_steps(

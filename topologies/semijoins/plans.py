@@ -29,37 +29,25 @@ from topologies.topology import TopologyError
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedJoin:
-    """A one-way join S_1 → S_2 of a plan.
-
-    Attributes
-    ----------
-    probe, stored
-        Streams in S_1 and in S_2, in the order of joining. In a sequence the first of S_1 is the
-        head, whose tuple is the newest of a combination; in a tree any stream's may be.
-    source, destination
-        Sites of S_1 and S_2.
-    algorithm
-        By which it is computed.
-    """
+    """A one-way join S_1 → S_2 of a plan."""
 
     probe: tuple[int, ...]
     stored: tuple[int, ...]
+    """Streams in S_1 and in S_2, in the order of joining. In a sequence the first of S_1 is the
+    head, whose tuple is the newest of a combination; in a tree any stream's may be."""
     source: int
     destination: int
+    """Sites of S_1 and S_2."""
     algorithm: OneWayJoin
+    """By which it is computed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JoinPlan(ABC):
-    """A plan of either ordering; its ``str`` is the text that `parse_plan` reads.
-
-    Attributes
-    ----------
-    streams
-        Names, in the order of the query.
-    """
+    """A plan of either ordering; its ``str`` is the text that `parse_plan` reads."""
 
     streams: tuple[str, ...]
+    """Names, in the order of the query."""
 
     @property
     @abstractmethod
@@ -149,22 +137,16 @@ class TwoWayJoin:
 
     The paper's tree is left-deep, a stream and the output below in each of its joins (section 4.2).
     Here outputs may meet outputs, too.
-
-    Attributes
-    ----------
-    left, right
-        What is joined: a stream, or the output of a join below. In the paper the right one is S_i
-        and the left one the output stream S_{1…i-1}.
-    up
-        A_i1, the one-way join from right to left.
-    down
-        A_i2, the one-way join from left to right.
     """
 
     left: Tree
     right: Tree
+    """What is joined: a stream, or the output of a join below. In the paper the right one is S_i
+    and the left one the output stream S_{1…i-1}."""
     up: OneWayJoin
+    """A_i1, the one-way join from right to left."""
     down: OneWayJoin
+    """A_i2, the one-way join from left to right."""
 
     @property
     def site(self) -> int:

@@ -33,35 +33,25 @@ KEY_BYTES = 8.0
 
 @dataclass(frozen=True, kw_only=True)
 class QueryValues:
-    """What each stream of a random query draws its parameters from; by default Table 2.
-
-    Attributes
-    ----------
-    join_graph, streams
-        Kind of the join graph (Figure 6), and the number of streams.
-    fields
-        Tuple sizes, in attributes.
-    selectivity
-        Selectivity factors f = 1/d; d is rounded to a whole number of values.
-    rate_tps, window_s
-        Stream rates, and window sizes.
-    latency_s, bandwidth_bps, interval_s, delay_s
-        The network's, τ and δ.
-    prices
-        What a site's work costs.
-    """
+    """What each stream of a random query draws its parameters from; by default Table 2."""
 
     join_graph: str
     streams: int
+    """Kind of the join graph (Figure 6), and the number of streams."""
     fields: tuple[float, ...] = (10, 50, 100, 150, 200)
+    """Tuple sizes, in attributes."""
     selectivity: tuple[float, ...] = (0.02, 0.04, 0.06, 0.08, 0.1)
+    """Selectivity factors f = 1/d; d is rounded to a whole number of values."""
     rate_tps: tuple[float, ...] = (10, 50, 100, 150, 200)
     window_s: tuple[float, ...] = (0.4, 0.8, 1.2, 1.6, 2.0)
+    """Stream rates, and window sizes."""
     latency_s: float = 0.025
     bandwidth_bps: float = 1_024_000
     interval_s: float = 0.1
     delay_s: float = 0.08
+    """The network's, τ and δ."""
     prices: Prices = field(default_factory=Prices)
+    """What a site's work costs."""
 
 
 def random_query(values: QueryValues, rng: np.random.Generator) -> JoinStatistics:

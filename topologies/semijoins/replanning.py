@@ -38,22 +38,15 @@ _LEAST_ROWS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class GreedyPlans:
-    """Algorithm 10 under statistics that change.
-
-    Attributes
-    ----------
-    measuring
-        What does not change.
-    budgeted
-        Whether links have a byte budget: a plan then gives way to none that ships more on one link
-        than it does itself on its busiest.
-    algorithms
-        Those that a plan may have.
-    """
+    """Algorithm 10 under statistics that change."""
 
     measuring: Measuring
+    """What does not change."""
     budgeted: bool = False
+    """Whether links have a byte budget: a plan then gives way to none that ships more on one link
+    than it does itself on its busiest."""
     algorithms: tuple[OneWayJoin, ...] = PAPER_ALGORITHMS
+    """Those that a plan may have."""
 
     def steps(self, plan: str) -> Sequence[OneWayStep]:
         """Return the one-way joins of a plan, numbered from 0."""
@@ -119,22 +112,15 @@ def control_bytes(
 
 @dataclass(frozen=True, kw_only=True)
 class Epoch:
-    """An epoch: so many execution intervals under one plan.
-
-    Attributes
-    ----------
-    begins_ns, ends_ns
-        Virtual time.
-    plan
-        In force, as people write it.
-    observed
-        What the sites see of their streams in it.
-    """
+    """An epoch: so many execution intervals under one plan."""
 
     begins_ns: int
     ends_ns: int
+    """Virtual time."""
     plan: str
+    """In force, as people write it."""
     observed: tuple[Observed, ...]
+    """What the sites see of their streams in it."""
 
 
 def predict_epochs(

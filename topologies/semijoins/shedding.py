@@ -49,26 +49,18 @@ _MOST_KNOWN, _SURE_TUPLES = 32, 50
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """A budget for the links of a plan, and what its streams are like.
-
-    Attributes
-    ----------
-    bytes_ps
-        Most bytes a second that any link may carry, both ways together, on average over the run.
-    plan, measuring
-        How streams are joined, and what their statistics are measured with.
-    samples, statistics
-        First tuples of each stream, and the statistics of all that comes.
-    replanning
-        How the plan changes; None where it stays.
-    """
+    """A budget for the links of a plan, and what its streams are like."""
 
     bytes_ps: int
+    """Most bytes a second that any link may carry, both ways together, on average over the run."""
     plan: JoinPlan
     measuring: Measuring
+    """How streams are joined, and what their statistics are measured with."""
     samples: Sequence[Batch]
     statistics: JoinStatistics
+    """First tuples of each stream, and the statistics of all that comes."""
     replanning: Replanning | None = None
+    """How the plan changes; None where it stays."""
 
     def choose_sample(self) -> ValueSample:
         """Return the sample that keeps most results within the budget, by estimates.

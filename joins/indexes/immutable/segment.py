@@ -62,15 +62,6 @@ class ImmutableSegment(Stateful, ABC):
     first
         The epoch's first position.
 
-    Attributes
-    ----------
-    keys, lead
-        The parameters, checked.
-    to_lead
-        The permutation arrays, shape (predicates - 1, n).
-    work
-        What sealing cost.
-
     Raises
     ------
     ValueError
@@ -97,12 +88,15 @@ class ImmutableSegment(Stateful, ABC):
         self.first = first
         self.keys = tuple(_sorted_keys(column, i, n) for i, column in enumerate(keys))
         self.lead = as_column(lead, np.int64, "positions in lead order", n)
+        """The parameters, checked."""
         _check_inside(self.lead, first, "positions in lead order")
         self.to_lead = np.empty((len(permutations), n), index_dtype(n))
+        """The permutation arrays, shape (predicates - 1, n)."""
         for other, array in enumerate(permutations):
             self.to_lead[other] = as_column(array, self.to_lead.dtype, f"permutation {other}", n)
             _check_inside(self.to_lead[other], 0, f"permutation {other}")
         self.work = self._seal()
+        """What sealing cost."""
 
     @abstractmethod
     def _seal(self) -> Work:

@@ -363,13 +363,7 @@ class OutOfOrderSubwindow(Subwindow):
 
 
 class _Times(Stateful):
-    """Positions and event times of tuples in the order of their arrival.
-
-    Attributes
-    ----------
-    before_batch
-        How many came in batches before the present one.
-    """
+    """Positions and event times of tuples in the order of their arrival."""
 
     state = ("_id", "_ts", "_earliest", "_latest", "before_batch")
 
@@ -377,6 +371,7 @@ class _Times(Stateful):
         self._id, self._ts = SlidingColumn(np.int64), SlidingColumn(np.int64)
         self._earliest, self._latest = GREATEST, LEAST
         self.before_batch = 0
+        """How many came in batches before the present one."""
 
     def __len__(self) -> int:
         return len(self._id)
