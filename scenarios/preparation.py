@@ -23,14 +23,26 @@ from joins.batch import Schema
 from joins.errors import DataError, suggest
 from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
-from scenarios.columns import Numbers, decode, read_numbers, read_texts, read_whole_numbers
+from scenarios.columns import (
+    Numbers,
+    TextCodes,
+    decode,
+    read_numbers,
+    read_texts,
+    read_whole_numbers,
+)
 from scenarios.config import RunConfig
 from scenarios.formatting import format_many
 from scenarios.scenario_files import ConfigError
-from scenarios.streams import event_time, find_sources, prepared_folder
+from scenarios.streams import (
+    codes_mistake,
+    dictionary_names,
+    event_time,
+    find_sources,
+    prepared_folder,
+)
 from scenarios.synthetic import TIME
 from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
-from scenarios.text_codes import TextCodes, codes_mistake, dictionary_names
 from spark_bridge.pipeline.raw_files import inspect_files, open_parquet
 from spark_bridge.pipeline.raw_source import ROWS, RawSource, free_name, lay_out
 from spark_bridge.prepared import PreparedStream, order_notes, rounding_notes
@@ -80,7 +92,7 @@ class Preparation:
         return self._known[key]
 
     def _prepare(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
-        made = _make(config, query, self._room) or _read(config, query, self._room)
+        made = _in_memory(config, query, self._room)
         if made is None:
             return prepare_by_spark(config, query, progress=self._progress, on_spark=self._on_spark)
         self._room -= sum(stream.rows for stream in made)
@@ -125,21 +137,18 @@ def _folder(name: str, sources: list[RawSource]) -> str:
     return f"{name}-{hashlib.sha256(repr(requests).encode()).hexdigest()[:8]}"
 
 
-def _make(config: RunConfig, query: JoinQuery, most: int) -> tuple[TableStream, ...] | None:
-    """Return the streams if all are synthetic, and have no more than *most* tuples."""
-    streams = config.streams
-    made = [one.synthetic for one in streams if one.synthetic and not one.where]
-    if not len(made) == len(streams) == len(query.streams):  # too many are refused elsewhere
+def _in_memory(config: RunConfig, query: JoinQuery, most: int) -> tuple[TableStream, ...] | None:
+    """Return the streams if all are synthetic, or all simple files, of no more than *most* rows."""
+    if any(stream.where for stream in config.streams):
         return None
-    if sum(one.rows for one in made) > most:
-        return None
-    return prepare_tables(query, made, [TIME] * len(made), [stream.arrival for stream in streams])
-
-
-def _read(config: RunConfig, query: JoinQuery, most: int) -> tuple[TableStream, ...] | None:
-    """Return the streams if all are simple Parquet files, and have no more than *most* rows."""
-    if any(stream.synthetic or stream.where for stream in config.streams):
-        return None
+    made = [one.synthetic for one in config.streams if one.synthetic]
+    if made:
+        # Too many are refused elsewhere.
+        is_all = len(made) == len(config.streams) == len(query.streams)
+        if not is_all or sum(one.rows for one in made) > most:
+            return None
+        arrivals = [stream.arrival for stream in config.streams]
+        return prepare_tables(query, made, [TIME] * len(made), arrivals)
     found = find_sources(config, query)
     sources = [one for one in found if isinstance(one, RawSource)]
     if len(sources) < len(found):

@@ -1,4 +1,9 @@
-"""Finding the data of streams, raw or prepared, and the columns of their event times."""
+"""Finding the data of streams, raw or prepared, and the columns of their event times and texts.
+
+Text is stored as codes that are equal exactly where the texts are, and can be compared with ``=``
+and ``!=``, with whatever shares its dictionary: which fields of a query those are, and whether the
+codes of prepared streams match.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from actors.whole_files import require_utf8
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, Predicate
 from joins.queries.selection import Selected, select
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
 from scenarios.synthetic import TIME
-from scenarios.text_codes import dictionary_names
 from spark_bridge.pipeline.raw_source import RawSource, stream_layout
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream, names_of
 
@@ -162,3 +166,57 @@ def raw_file(stream: StreamConfig) -> Path:
             "its file in files, in place of table"
         )
     return find_file(stream.files)
+
+
+def dictionary_names(query: JoinQuery) -> tuple[dict[str, str], ...]:
+    """Return for each stream its join fields that may be text: to the name of their dictionary.
+
+    Fields that are compared with each other, directly or by way of others, share one, which is
+    named after the first of them. Where one of them is compared otherwise than with ``=`` and
+    ``!=``, none of them may be text.
+    """
+    groups: list[set[tuple[int, str]]] = []
+    ordered: set[tuple[int, str]] = set()
+    for predicate in query.predicates:
+        merged = {(side.stream, side.name) for side in (predicate.left, predicate.right)}
+        if not _can_compare_text(predicate):
+            ordered |= merged
+        merged = merged.union(*(group for group in groups if group & merged))
+        groups = [group for group in groups if not group & merged] + [merged]
+    names: tuple[dict[str, str], ...] = tuple({} for _ in query.streams)
+    for group in groups:
+        if group & ordered:
+            continue
+        stream, first = min(group)
+        for at, field in sorted(group):
+            names[at][field] = f"{query.streams[stream]}.{first}"
+    return names
+
+
+def codes_mistake(query: JoinQuery, streams: Sequence[PreparedStream]) -> str | None:
+    """Return which comparison the codes of *streams* cannot answer, and why; None without one."""
+    for predicate in query.predicates:
+        left, right = (
+            streams[side.stream].codes.get(side.name) for side in (predicate.left, predicate.right)
+        )
+        if left is None and right is None:
+            continue
+        text, other = predicate.left, predicate.right
+        if left is None:
+            text, other = other, text
+        if not _can_compare_text(predicate):
+            return f"{predicate}: {text.text} is text, which = and != alone can compare"
+        if None in (left, right):
+            return f"{predicate}: {text.text} is text, and {other.text} is a number"
+        if left != right:
+            return (
+                f"{predicate}: both are text, but were prepared apart, each with a dictionary of "
+                "its own, so that their codes cannot be compared. Give the raw files of all "
+                "streams: they are then prepared together"
+            )
+    return None
+
+
+def _can_compare_text(predicate: Predicate) -> bool:
+    operator = predicate.operator
+    return (operator.is_equality or operator.negated) and not operator.subtracts
