@@ -45,7 +45,7 @@ from scenarios.synthetic import TIME
 from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
 from spark_bridge.pipeline.raw_files import inspect_files, open_parquet
 from spark_bridge.pipeline.raw_source import ROWS, RawSource, free_name, lay_out
-from spark_bridge.prepared import PreparedStream, order_notes, rounding_notes
+from spark_bridge.prepared import PreparedStream, TimeOrder, rounding_notes
 
 T = TypeVar("T")
 
@@ -402,7 +402,6 @@ class _Unordered:
             raise DataError(f"stream {self.name!r}: no row is valid ({why or 'it has no rows'})")
         order = valid[np.argsort(ts[valid], kind="stable")]
         table = pa.table({ROW: order, TIME: ts[order]} | {n: c[order] for n, c in columns.items()})
-        delays = None
         if self.arrival is not None:
             if arrives is None:  # a tuple arrives when it happens, or with the one before it
                 arrives = np.copy(ts)
@@ -412,25 +411,23 @@ class _Unordered:
             if self.arrival == ARRIVAL:  # the rows of a stream that is prepared are ordered anew
                 places = self.table[PLACE].to_numpy()[order]
             table = table.append_column(PLACE, pa.array(places))
-            late = arrives[order] - ts[order]
-            delays = int(late.min()), int(late.max())
-        in_order = self.arrival is not None or bool((np.diff(order) > 0).all())
-        repeated = int((np.diff(ts[order]) == 0).sum())
+        ordered = TimeOrder()
+        ordered.add(ts[order], order, None if arrives is None else arrives[order])
         return TableStream(
             name=self.name,
             path=IN_MEMORY,
-            rows=len(order),
+            rows=ordered.rows,
             rejected=len(self.table) - len(order),
             rejected_reasons=dict(rejected.reasons),
             schema=Schema(
                 stream=self.name, fields={name: str(c.dtype) for name, c in columns.items()}
             ),
-            first_ts=int(ts[order[0]]),
-            last_ts=int(ts[order[-1]]),
-            notes=(*self._notes(rejected), *order_notes(repeated, in_order=in_order)),
+            first_ts=ordered.first_ts,
+            last_ts=ordered.last_ts,
+            notes=(*self._notes(rejected), *ordered.notes),
             fingerprint="",
             time=self.time,
-            delays=delays,
+            delays=ordered.delays,
             codes={name: dictionary.digest for name, dictionary in dictionaries.items()},
             own_names=self.own_names,
             table=table,
