@@ -41,7 +41,7 @@ from actors.source import ARRIVALS, Arriving, Feeding, TakesArrivals
 from actors.whole_files import remove_unfinished
 from joins.arrivals import Arrivals
 from joins.errors import DataError
-from spark_bridge.engines import EngineUnavailable
+from spark_bridge.engines import EngineResult, EngineUnavailable
 from spark_bridge.hosted.checkpoint import claim_checkpoint, describe_query
 from spark_bridge.hosted.operator import StageOperator
 from spark_bridge.hosted.shard import (
@@ -52,7 +52,7 @@ from spark_bridge.hosted.shard import (
     unpack_letters,
 )
 from spark_bridge.hosted.stage import HostedQuery, HostedRun, Stage, rehearse
-from spark_bridge.query_runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
+from spark_bridge.query_runs import COUNTS, PAIRS, TAKEN, query_session, run_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,7 +78,7 @@ _SETTINGS = {
 
 def run_hosted(
     query: HostedQuery, arrivals: Path, folder: Path, *, spark: SparkSession
-) -> EngineRun:
+) -> EngineResult:
     """Run *query* over the log in the folder *arrivals* until what is there has been taken.
 
     Parameters
