@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -117,8 +117,7 @@ ROW = "via int, stage int, shard int, parcel binary"
 is for, and the parcel."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShardLetter:
+class ShardLetter(NamedTuple):
     """A message on its way to actors of one shard.
 
     Attributes
@@ -146,14 +145,7 @@ def pack_letters(letters: Iterable[tuple[ShardLetter, bytes]]) -> bytes:
     """Return a parcel of *letters*, each with its payload as bytes."""
     return to_bytes(
         [
-            [
-                letter.order,
-                letter.rank,
-                letter.sender,
-                letter.port,
-                np.frombuffer(payload, np.uint8),
-                list(letter.receivers),
-            ]
+            [*letter[:4], np.frombuffer(payload, np.uint8), list(letter.receivers)]
             for letter, payload in letters
         ]
     )
