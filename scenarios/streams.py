@@ -14,11 +14,12 @@ from pathlib import Path
 
 from actors.whole_files import require_utf8
 from joins.queries.query import JoinQuery, Predicate
-from joins.queries.selection import Selected, select
+from joins.queries.selection import select
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
 from scenarios.synthetic import TIME
-from spark_bridge.pipeline.raw_source import RawSource, stream_layout
+from spark_bridge.pipeline.raw_files import inspect_files
+from spark_bridge.pipeline.raw_source import RawSource, lay_out
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream, names_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -84,6 +85,7 @@ def find_sources(config: RunConfig, query: JoinQuery) -> list[RawSource | Prepar
             f"is given for {len(config.streams)}"
         )
     found: list[RawSource | PreparedStream] = []
+    raw: dict[int, tuple[RawSource, list[str]]] = {}
     names = []
     for place, stream in enumerate(config.streams):
         path = raw_file(stream)
@@ -93,35 +95,29 @@ def find_sources(config: RunConfig, query: JoinQuery) -> list[RawSource | Prepar
             found.append(prepared)
             names.append(prepared.names)
         else:
-            source = _raw_source(query, place, stream, path)
-            layout = stream_layout(source)
+            source = RawSource(
+                name=query.streams[place],
+                paths=(path,),
+                time=event_time(query, place, TIME if stream.synthetic else stream.time),
+                arrival=stream.arrival,
+                where=stream.where,
+                fields=query.fields(place),
+                codes=dictionary_names(query)[place],
+            )
+            layout = lay_out(source, list(inspect_files(source.paths)[0].columns))
+            stored = [*layout.names.values()]
+            raw[place] = source, stored
             found.append(source)
-            names.append(names_of(["id", "ts", *layout.names.values()], layout.own_names))
-    if all(isinstance(one, PreparedStream) for one in found):
+            names.append(names_of(["id", "ts", *stored], layout.own_names))
+    if not raw:
         return found
     selected = select(query, names)
-    return [_narrowed(one, query, selected) if isinstance(one, RawSource) else one for one in found]
-
-
-def _raw_source(query: JoinQuery, place: int, stream: StreamConfig, path: Path) -> RawSource:
-    """Return *path* as the stream at that *place* of *query*, with all columns."""
-    return RawSource(
-        name=query.streams[place],
-        paths=(path,),
-        time=event_time(query, place, TIME if stream.synthetic else stream.time),
-        arrival=stream.arrival,
-        where=stream.where,
-        fields=query.fields(place),
-        codes=dictionary_names(query)[place],
-    )
-
-
-def _narrowed(source: RawSource, query: JoinQuery, selected: Sequence[Selected]) -> RawSource:
-    """Return *source* with the columns alone that the query selects or joins by."""
-    place, stored = query.streams.index(source.name), [*stream_layout(source).names.values()]
-    read = {*source.fields, *(one.column for one in selected if one.stream == place)}
-    columns = [name for name in stored if name in read]
-    return source if columns == stored else replace(source, columns=columns)
+    for place, (source, stored) in raw.items():
+        read = {*source.fields, *(one.column for one in selected if one.stream == place)}
+        columns = [name for name in stored if name in read]
+        if columns != stored:
+            found[place] = replace(source, columns=columns)
+    return found
 
 
 def event_time(query: JoinQuery, place: int, given: str | None) -> str | None:
