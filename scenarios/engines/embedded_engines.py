@@ -38,6 +38,10 @@ from scenarios.subprocesses import run_alone, tree_peak_bytes
 from spark_bridge.engines import EngineResult, Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides, table_columns
 
+Sides = Sequence[ProbeSide]
+Files = Sequence[StreamFile]
+Columns = list[np.ndarray]
+
 _WORDS = 1 << 64
 _P, _M = "p_", "m_"
 """Prefixes of Polars' columns of probing tuples and of stored ones."""
@@ -66,9 +70,7 @@ class EmbeddedEngine(PairEngine):
         out = directory / "found.parquet" if plan.config.pairs else None
         return run_alone(self.join, plan.query, plan.stored_files, out)[0]
 
-    def join(
-        self, query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None
-    ) -> EngineResult:
+    def join(self, query: JoinQuery, files: Files, out: Path | None = None) -> EngineResult:
         """Evaluate *query* over *files*, in this process.
 
         *out* receives all pairs; by default they are counted.
@@ -102,19 +104,11 @@ class EmbeddedEngine(PairEngine):
         """Import the library, and return what it needs to run."""
 
     @abstractmethod
-    def _evaluate(
-        self,
-        engine: Any,
-        sides: Sequence[ProbeSide],
-        files: Sequence[StreamFile],
-        out: Path | None,
-    ) -> int:
+    def _evaluate(self, engine: Any, sides: Sides, files: Files, out: Path | None) -> int:
         """Read the *files* and count the pairs of all *sides*, or write them to *out*."""
 
     @abstractmethod
-    def _matches(
-        self, engine: Any, sides: Sequence[ProbeSide], tables: Sequence[pa.Table]
-    ) -> list[list[np.ndarray]]:
+    def _matches(self, engine: Any, sides: Sides, tables: Sequence[pa.Table]) -> list[Columns]:
         """Return for each side its matches in *tables*: ``probe_id, count, fingerprint``."""
 
 
@@ -149,13 +143,7 @@ class DuckDB(EmbeddedEngine):
 
         return duckdb.connect(config={"threads": self._threads} if self._threads else {})
 
-    def _evaluate(
-        self,
-        engine: Any,
-        sides: Sequence[ProbeSide],
-        files: Sequence[StreamFile],
-        out: Path | None,
-    ) -> int:
+    def _evaluate(self, engine: Any, sides: Sides, files: Files, out: Path | None) -> int:
         engine.execute("SET preserve_insertion_order = false").fetchall()
         for place, file in enumerate(files):
             engine.execute(_duckdb_table(f"s{place}", file)).fetchall()
@@ -169,9 +157,7 @@ class DuckDB(EmbeddedEngine):
             return 0
         return sum(engine.execute(f"SELECT count(*) {join}").fetchall()[0][0] for join in joins)
 
-    def _matches(
-        self, engine: Any, sides: Sequence[ProbeSide], tables: Sequence[pa.Table]
-    ) -> list[list[np.ndarray]]:
+    def _matches(self, engine: Any, sides: Sides, tables: Sequence[pa.Table]) -> list[Columns]:
         for place, table in enumerate(tables):
             engine.register("arrow", table)
             engine.execute(f"CREATE OR REPLACE TABLE s{place} AS SELECT * FROM arrow").fetchall()
@@ -247,13 +233,7 @@ class Polars(EmbeddedEngine):
 
         return pl
 
-    def _evaluate(
-        self,
-        engine: Any,
-        sides: Sequence[ProbeSide],
-        files: Sequence[StreamFile],
-        out: Path | None,
-    ) -> int:
+    def _evaluate(self, engine: Any, sides: Sides, files: Files, out: Path | None) -> int:
         frames = [_polars_frame(file) for file in files]
         joins = [polars_join(side, frames) for side in sides]
         if out is not None:
@@ -262,9 +242,7 @@ class Polars(EmbeddedEngine):
             return 0
         return sum(one.select(engine.len()).collect(engine="streaming").item() for one in joins)
 
-    def _matches(
-        self, engine: Any, sides: Sequence[ProbeSide], tables: Sequence[pa.Table]
-    ) -> list[list[np.ndarray]]:
+    def _matches(self, engine: Any, sides: Sides, tables: Sequence[pa.Table]) -> list[Columns]:
         frames = [engine.LazyFrame(engine.from_arrow(table)) for table in tables]
         counts = [
             polars_join(side, frames)

@@ -111,23 +111,57 @@ def _totals(plan: Plan, directory: Path) -> Totals:
     return totals
 
 
-class SparkHosted(PairEngine):
+class _SparkEngine(PairEngine):
+    """An engine that runs in Spark.
+
+    Parameters
+    ----------
+    warm
+        Whether its session runs the query once before, as part of its start.
+    """
+
+    package = "pyspark"
+    install = "pip install 'joinsim[spark]'"
+
+    def __init__(self, *, warm: bool = False) -> None:
+        self._warm = warm
+
+    def _measure(
+        self,
+        work: Callable[[Any, Path], EngineResult],
+        directory: Path,
+        *,
+        quick_start: bool = False,
+    ) -> EngineResult:
+        """Start Spark for *work* in a *directory*, and measure that, too."""
+        began_s = time.perf_counter()
+        with spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark:
+            if self._warm:
+                before = directory / "before"
+                before.mkdir()
+                work(spark, before)
+            start_seconds = time.perf_counter() - began_s
+            from spark_bridge.query_runs import process_id
+
+            run = work(spark, directory)
+            peak_bytes = tree_peak_bytes(process_id(spark))
+            return replace(run, start_seconds=start_seconds, memory_bytes=peak_bytes)
+
+
+class SparkHosted(_SparkEngine):
     """The plan's topology inside Structured Streaming, its state in Spark's checkpoint.
 
     Parameters
     ----------
     fold
         Whether all of it runs in one stage; None: where Spark has few cores.
-    warm
-        Whether its session runs the query once before, as part of its start.
     """
 
     name = "spark"
-    package = "pyspark"
-    install = "pip install 'joinsim[spark]'"
 
     def __init__(self, *, fold: bool | None = None, warm: bool = False) -> None:
-        self._fold, self._warm = fold, warm
+        super().__init__(warm=warm)
+        self._fold = fold
 
     def cannot(self, plan: Plan) -> str | None:
         """Refuse to write results of more than two streams, which it can only count."""
@@ -163,24 +197,13 @@ class SparkHosted(PairEngine):
             note = f"topology {plan.topology.name}{folded}"
             return replace(run, wall_seconds=wrote_s + run.wall_seconds, note=note)
 
-        return _measured(hosted, directory, warm=self._warm, quick_start=True)
+        return self._measure(hosted, directory, quick_start=True)
 
 
-class SparkNative(PairEngine):
-    """A stream-stream join of Spark's own; in batch where Spark has no such stream.
-
-    Parameters
-    ----------
-    warm
-        As of `SparkHosted`.
-    """
+class SparkNative(_SparkEngine):
+    """A stream-stream join of Spark's own; in batch where Spark has no such stream."""
 
     name = "native-spark"
-    package = "pyspark"
-    install = "pip install 'joinsim[spark]'"
-
-    def __init__(self, *, warm: bool = False) -> None:
-        self._warm = warm
 
     def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Run the query as a stream; if Spark refuses, in batch, with Spark's reason as a note."""
@@ -194,20 +217,18 @@ class SparkNative(PairEngine):
                 run = run_batch(plan.query, plan.stored_files, spark=spark)
                 return replace(run, note=f"batch, bucketed, pairs counted; as a stream: {error}")
 
-        return _measured(native, directory, warm=self._warm)
+        return self._measure(native, directory)
 
 
-class SparkShipping(Engine):
+class SparkShipping(_SparkEngine):
     """A batch join of Spark's own that ships full tuples, or reduces them by semijoins first.
 
     Tuples are as wide as the plan's parameter ``tuple_bytes`` makes them, if it has one; else they
     have their join fields alone.
     """
 
-    package = "pyspark"
-    install = "pip install 'joinsim[spark]'"
-
     def __init__(self, shipping: Shipping) -> None:
+        super().__init__()
         self._shipping = shipping
         self.name = f"spark-{shipping}"
 
@@ -231,29 +252,4 @@ class SparkShipping(Engine):
             run = run_shipping(plan.query, files, self._shipping, spark=spark)
             return replace(run, note=note)
 
-        return _measured(shipping, directory)
-
-
-def _measured(
-    work: Callable[[Any, Path], EngineResult],
-    directory: Path,
-    *,
-    warm: bool = False,
-    quick_start: bool = False,
-) -> EngineResult:
-    """Start Spark for *work* in a *directory*, and measure that, too.
-
-    In a session that is to be *warm* it is done once before, as part of the start.
-    """
-    began_s = time.perf_counter()
-    with spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark:
-        if warm:
-            before = directory / "before"
-            before.mkdir()
-            work(spark, before)
-        start_seconds = time.perf_counter() - began_s
-        from spark_bridge.query_runs import process_id
-
-        run = work(spark, directory)
-        peak_bytes = tree_peak_bytes(process_id(spark))
-        return replace(run, start_seconds=start_seconds, memory_bytes=peak_bytes)
+        return self._measure(shipping, directory)
