@@ -248,13 +248,7 @@ def prepare_tables(
     """
     codes = dictionary_names(query)
     streams = [
-        _Unordered(
-            name,
-            _all_of(table) if isinstance(table, PreparedStream) else _raw(table, name),
-            query.fields(place),
-            event_time(query, place, time),
-            arrival or _recorded(table),
-        )
+        _Unordered(name, table, query.fields(place), event_time(query, place, time), arrival)
         for place, (name, table, time, arrival) in enumerate(
             zip(query.streams, tables, times, arrivals or [None] * len(tables), strict=True)
         )
@@ -291,12 +285,6 @@ def _all_of(stream: PreparedStream) -> pa.Table:
     return pa.table(columns | {name: table[name] for name in hidden})
 
 
-def _recorded(table: Any) -> str | None:
-    """Return the column of the order of arrival that a stream was prepared with, if it was."""
-    is_recorded = isinstance(table, PreparedStream) and table.delays is not None
-    return ARRIVAL if is_recorded else None
-
-
 class _Rejected:
     """Which rows of a table are not valid, and how many of them why."""
 
@@ -320,11 +308,17 @@ class _Unordered:
     def __init__(
         self,
         name: str,
-        table: pa.Table,
+        value: Any,
         fields: Sequence[str],
         time: str | None,
         arrival: str | None,
     ) -> None:
+        if isinstance(value, PreparedStream):
+            table = _all_of(value)
+            # What it was prepared with, unless another order is named.
+            arrival = arrival or (None if value.delays is None else ARRIVAL)
+        else:
+            table = _raw(value, name)
         for column, times in Counter(table.schema.names).items():
             if times > 1:
                 raise DataError(
@@ -342,7 +336,9 @@ class _Unordered:
         self.table = table
         self.fields = fields
         self.named = time is not None
-        self.time = None if time == ROWS else time or self._find_time()
+        moments = [f.name for f in table.schema if pa.types.is_timestamp(f.type)]
+        found = TIME if TIME in table.schema.names else next(iter(moments), None)
+        self.time = None if time == ROWS else time or found
         self.arrival = arrival
         if self.time != TIME and TIME in table.schema.names:  # `ts` is the event time
             own = free_name(f"source_{TIME}", table.schema.names)
@@ -360,12 +356,6 @@ class _Unordered:
                 raise DataError(
                     f"stream {name!r}: there is no column {either}; {suggest(column, names)}"
                 )
-
-    def _find_time(self) -> str | None:
-        if TIME in self.table.schema.names:
-            return TIME
-        moments = (f.name for f in self.table.schema if pa.types.is_timestamp(f.type))
-        return next(moments, None)
 
     def texts(self, field: str) -> pa.ChunkedArray | None:
         """Return the texts of a field; None where it holds none."""
