@@ -114,5 +114,7 @@ def number_rows(ordered: Path, to: Path, *, rows: int, segment_rows: int) -> Tim
 
 
 def _batches(ordered: Path, rows: int) -> Iterator[pa.RecordBatch]:
-    for file in sorted(ordered.glob("*.parquet")):
-        yield from filter(len, pq.ParquetFile(file).iter_batches(rows))
+    for path in sorted(ordered.glob("*.parquet")):
+        with pq.ParquetFile(path) as file:
+            yield from filter(len, file.iter_batches(rows))
+        path.unlink()  # or all rows would be on the disk twice

@@ -42,7 +42,6 @@ from spark_bridge.pipeline.validation import (
     KINDS,
     REASON,
     TS,
-    ValidatedRows,
     validate,
 )
 from spark_bridge.pipeline.values import filled, text_nanos
@@ -106,10 +105,10 @@ def _build(
     source, layout, stream = task.source, task.layout, folder / "stream"
     stream.mkdir()
     task.report("judge")
-    rows = validate(task, typed)
-    bounds = sample_bounds(rows.frame, typed.rows, task.segment_rows)
+    typed = validate(task, typed)
+    bounds = sample_bounds(typed.frame, typed.rows, task.segment_rows)
     watched, seen = _watched(typed, layout), Observation()
-    valid = _counted(rows.frame, seen, watched).filter(f"{KINDS} = ''")
+    valid = _counted(typed.frame, seen, watched).filter(f"{KINDS} = ''")
     settings = typed.frame.sparkSession.conf
     settings.set("spark.sql.shuffle.partitions", str(len(bounds) + 1))
     task.report("write")
@@ -121,10 +120,7 @@ def _build(
         for name, column in layout.fields.items()
         if typed.types[column] == CODED
     }
-    code_files = {name: folder / f"codes-{place}.parquet" for place, name in enumerate(coded)}
-    for name, file in code_files.items():
-        shutil.copyfile(coded[name].file, file)
-    valid = with_codes(valid, {FIELD + name: file for name, file in code_files.items()})
+    valid = with_codes(valid, {FIELD + name: one.file for name, one in coded.items()})
     write_sorted(
         valid,
         _columns(source, layout),
@@ -133,25 +129,24 @@ def _build(
         few=sum(file.size_bytes for file in task.files) < _ONE_TASK_BYTES,
         to=folder / "sorted",
     )
-    counts = _count(rows.frame, seen.get, watched)
-    _require_some(counts, rows.frame, task, folder, only_rejected)
+    counts = _count(typed.frame, seen.get, watched)
+    _require_some(counts, typed.frame, task, folder, only_rejected)
     length = min(counts.valid, source.rows or counts.valid)
     numbered = number_rows(
         folder / "sorted", stream / SEGMENTS, rows=length, segment_rows=task.segment_rows
     )
-    assert numbered.rows == length, f"{numbered.rows} rows in the segments, {length} counted"
     task.report("check")
     require_unchanged(task.files)
-    for name, file in code_files.items():
-        file.rename(stream / codes_file(name))
-    _summarise(task, typed, rows, counts, numbered, coded, stream)
+    assert numbered.rows == length, f"{numbered.rows} rows in the segments, {length} counted"
+    for name, dictionary in coded.items():
+        shutil.copyfile(dictionary.file, stream / codes_file(name))
+    _summarise(task, typed, counts, numbered, coded, stream)
     shutil.rmtree(only_rejected, ignore_errors=True)  # of an earlier run
 
 
 def _summarise(
     task: Task,
     typed: Typed,
-    rows: ValidatedRows,
     counts: RowCounts,
     numbered: TimeOrder,
     coded: Mapping[str, Dictionary],
@@ -159,7 +154,7 @@ def _summarise(
 ) -> None:
     """Write the summary of what was written in the folder *stream*."""
     source, layout = task.source, task.layout
-    notes = [*layout.notes, *rows.notes, *_code_notes(source.name, coded)]
+    notes = [*layout.notes, *typed.notes, *_code_notes(source.name, coded)]
     notes += [*numbered.notes, *counts.lost]
     if numbered.rows < counts.valid:
         notes.append(f"the first {numbered.rows:,} of {counts.valid:,} valid rows, by event time")
@@ -169,7 +164,7 @@ def _summarise(
         rows=numbered.rows,
         rejected=counts.rejected,
         rejected_reasons=dict(counts.reasons.most_common()),
-        schema=Schema(stream=source.name, fields=rows.dtypes),
+        schema=Schema(stream=source.name, fields=typed.dtypes),
         first_ts=numbered.first_ts,
         last_ts=numbered.last_ts,
         notes=tuple(notes),
