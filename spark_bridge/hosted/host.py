@@ -86,24 +86,14 @@ def run_hosted(
 ) -> EngineResult:
     """Run *query* over the log in the folder *arrivals* until what is there has been taken.
 
-    Parameters
-    ----------
-    arrivals
-        Each of its files is a trigger, which has a fixed cost of about half a second and should
-        have some 100,000 tuples.
-    folder
-        Receives ``checkpoint`` and ``found``, the results as Parquet. A run of the same query that
-        was there before continues.
+    Each file of the log is a trigger, which has a fixed cost of about half a second and should have
+    some 100,000 tuples. *folder* receives ``checkpoint`` and ``found``, the results as Parquet. A
+    run of the same query that was there before continues.
 
-    Raises
-    ------
-    DataError
-        The checkpoint in *folder* is of another query or log, or is incomplete; there are results
-        without one; or results of more than two streams are to be written.
-    EngineUnavailable
-        This Spark has no stateful operators for Python.
-    SparkFailed
-        The query failed; the message is Spark's.
+    Raise :exc:`DataError` where the checkpoint in *folder* is of another query or log, or is
+    incomplete, where there are results without one, and where results of more than two streams are
+    to be written; :exc:`EngineUnavailable` where this Spark has no stateful operators for Python;
+    and :exc:`SparkFailed`, with Spark's message, where the query failed.
     """
     began_s = time.perf_counter()
     need_stateful_operators()

@@ -186,14 +186,7 @@ class StageShard:
     There is no clock. Tuples are born at 0, and between two triggers more time passes than any
     actor waits for: timers run out at the end of the trigger that set them, in their order.
 
-    Parameters
-    ----------
-    home
-        Which shard this is.
-    stages
-        Where all actors but sinks run.
-    specs, wiring, seed
-        As for every host.
+    It is the shard *home* of the *stages*; *specs*, *wiring* and *seed* are as for every host.
     """
 
     def __init__(

@@ -163,14 +163,11 @@ def run_batch(
 
     Raise :exc:`SparkFailed` with Spark's message.
     """
-    session = query_session(spark)
-
-    def build() -> DataFrame:
-        frames = read_streams(session, files)
-        schemas = [file.schema for file in files]
-        return expected_pairs(query, schemas, frames, bucketed=True)
-
-    return run_batch_job(build, session)
+    session, schemas = query_session(spark), [file.schema for file in files]
+    return run_batch_job(
+        lambda: expected_pairs(query, schemas, read_streams(session, files), bucketed=True),
+        session,
+    )
 
 
 def run_streaming(
