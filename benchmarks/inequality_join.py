@@ -29,10 +29,9 @@ from joins.indexes.structures import SEGMENTS
 from joins.matches import ProbeResult
 from joins.queries.parser import parse_query
 from joins.threads import side_by_side
-from scenarios.engines.embedded_engines import duckdb_join, polars_join
-from scenarios.engines.engine import EngineResult
+from scenarios.engines.embedded_engines import polars_predicates
 from scenarios.subprocesses import run_alone
-from spark_bridge.engines import Totals
+from spark_bridge.engines import EngineResult, Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 
 _QUERY = parse_query(
@@ -69,7 +68,9 @@ def duckdb_run(work: InequalityWork, threads: int, *, listing: bool) -> EngineRe
     started_s = time.perf_counter()
     for place, table in enumerate(_tables(work)):
         connection.register(f"s{place}", table)
-    join = duckdb_join(_side(), _SCHEMAS, windowed=False)
+    side = _side()
+    predicates = " AND ".join(side.predicates("p.", "m."))
+    join = f"FROM s{side.probing} p, s{side.stored} m WHERE {predicates}"
     pairs = f"SELECT p.id AS probe, m.id AS stored {join}"
     if listing:
         columns = connection.execute(pairs).fetchnumpy()
@@ -93,8 +94,12 @@ def polars_run(work: InequalityWork, threads: int, *, listing: bool) -> EngineRe
     import polars as pl
 
     started_s = time.perf_counter()
-    frames = [pl.LazyFrame(pl.from_arrow(table)) for table in _tables(work)]
-    joined = polars_join(_side(), frames, _SCHEMAS, windowed=False)
+    side, tables = _side(), _tables(work)
+    probes, stored = (
+        pl.LazyFrame(pl.from_arrow(tables[stream])).select(pl.all().name.prefix(prefix))
+        for stream, prefix in ((side.probing, "p_"), (side.stored, "m_"))
+    )
+    joined = probes.join_where(stored, *polars_predicates(side))
     pairs = joined.select("p_id", "m_id")
     if listing:
         found = pairs.collect(engine="streaming")

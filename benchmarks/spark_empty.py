@@ -29,9 +29,9 @@ from joins.hashing import mix
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from scenarios.tables import write_segments
+from spark_bridge.engines import EngineResult
 from spark_bridge.hosted.host import run_hosted, write_arrivals
 from spark_bridge.hosted.stage import HostedQuery
-from spark_bridge.query_runs import EngineRun
 from spark_bridge.session import SessionOptions, spark_session
 from topologies import TOPOLOGIES
 from topologies.actor_graph import ActorGraph
@@ -102,7 +102,7 @@ def _over_empty(
     empty.connect("source", "out", "discard")
     write_arrivals(streams, feeding, folder / "arrivals", rows=trigger_rows)
 
-    def run(graph: ActorGraph, name: str) -> EngineRun:
+    def run(graph: ActorGraph, name: str) -> EngineResult:
         hosted = HostedQuery(
             text=str(query),
             schemas=tuple(file.schema for file in streams),
@@ -132,10 +132,11 @@ def _over_empty(
     ]
 
 
-def _rate(name: str, run: EngineRun) -> Result:
+def _rate(name: str, run: EngineResult) -> Result:
     """Return the tuples a second of each trigger after the first."""
     rates = [rows / seconds for rows, seconds in run.triggers[1:] if rows]
-    return Result.of(name, rates, unit="tuples/s", note=f"{run.shuffled_bytes >> 20} MiB shuffled")
+    shuffled_bytes = run.shuffled_bytes or 0
+    return Result.of(name, rates, unit="tuples/s", note=f"{shuffled_bytes >> 20} MiB shuffled")
 
 
 if __name__ == "__main__":

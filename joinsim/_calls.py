@@ -17,8 +17,7 @@ from scenarios.plan import bound_query
 from scenarios.preparation import Preparation, prepare_tables
 from scenarios.run_directory import read_interrupted
 from scenarios.scenario_files import ConfigError
-from scenarios.streams import check_time
-from scenarios.text_codes import codes_mistake
+from scenarios.streams import check_time, codes_mistake
 from scenarios.wall_clock import WallClock
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream
 from topologies import AUTO, TOPOLOGIES, Named, Topology, find_topologies, find_topology

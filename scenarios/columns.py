@@ -1,12 +1,15 @@
 """A column of a table as numbers: int64 or float64, and which of its rows are not valid, and why.
 
 Dates, timestamps, durations and times of day are in nanoseconds; texts are times in ISO 8601, as
-the Spark pipeline reads them in CSV files. What is wrong with a whole column is raised without its
-name, which the caller knows.
+the Spark pipeline reads them in CSV files, or become codes (`TextCodes`). What is wrong with a
+whole column is raised without its name, which the caller knows.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -225,3 +228,35 @@ def _whole(parts: pa.StructArray, name: str, digits: int = 1) -> np.ndarray:
     text = pc.utf8_rpad(pc.struct_field(parts, name).fill_null(""), digits, "0")
     whole: np.ndarray = text.cast(pa.int64()).to_numpy()
     return whole
+
+
+@dataclass(frozen=True)
+class TextCodes:
+    """The codes of fields that are compared: the places of their distinct texts, sorted."""
+
+    texts: pa.Array
+    digest: str
+
+    @classmethod
+    def of(cls, fields: Mapping[tuple[str, str], pa.ChunkedArray | None]) -> TextCodes | None:
+        """Return the codes of the texts of *fields*, by stream and name; None without any.
+
+        Raise :exc:`DataError` naming a field that has no texts beside others that do.
+        """
+        if not any(column is not None for column in fields.values()):
+            return None
+        for (stream, name), column in fields.items():
+            if column is None:
+                raise DataError(
+                    f"stream {stream!r}: join field {name!r} is compared with text and holds none "
+                    "itself"
+                )
+        chunks = [chunk for column in fields.values() if column for chunk in column.chunks]
+        distinct = pc.unique(pa.chunked_array(chunks, pa.string())).drop_null()
+        ordered = distinct.take(pc.array_sort_indices(distinct))
+        return cls(ordered, hashlib.sha256("\0".join(ordered.to_pylist()).encode()).hexdigest())
+
+    def encode(self, column: pa.ChunkedArray) -> Numbers:
+        """Return the codes of a column's texts."""
+        codes = pc.index_in(column, self.texts).combine_chunks().fill_null(0)
+        return codes.to_numpy().astype(np.int64), {"is null": pc.is_null(column).to_numpy()}

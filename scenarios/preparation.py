@@ -23,17 +23,29 @@ from joins.batch import Schema
 from joins.errors import DataError, suggest
 from joins.queries.conditions import prepared_name
 from joins.queries.query import JoinQuery
-from scenarios.columns import Numbers, decode, read_numbers, read_texts, read_whole_numbers
+from scenarios.columns import (
+    Numbers,
+    TextCodes,
+    decode,
+    read_numbers,
+    read_texts,
+    read_whole_numbers,
+)
 from scenarios.config import RunConfig
 from scenarios.formatting import format_many
 from scenarios.scenario_files import ConfigError
-from scenarios.streams import event_time, find_sources, prepared_folder
+from scenarios.streams import (
+    codes_mistake,
+    dictionary_names,
+    event_time,
+    find_sources,
+    prepared_folder,
+)
 from scenarios.synthetic import TIME
 from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
-from scenarios.text_codes import TextCodes, codes_mistake, dictionary_names
 from spark_bridge.pipeline.raw_files import inspect_files, open_parquet
 from spark_bridge.pipeline.raw_source import ROWS, RawSource, free_name, lay_out
-from spark_bridge.prepared import PreparedStream, order_notes, rounding_notes
+from spark_bridge.prepared import PreparedStream, TimeOrder, rounding_notes
 
 T = TypeVar("T")
 
@@ -80,7 +92,7 @@ class Preparation:
         return self._known[key]
 
     def _prepare(self, config: RunConfig, query: JoinQuery) -> tuple[PreparedStream, ...]:
-        made = _make(config, query, self._room) or _read(config, query, self._room)
+        made = _in_memory(config, query, self._room)
         if made is None:
             return prepare_by_spark(config, query, progress=self._progress, on_spark=self._on_spark)
         self._room -= sum(stream.rows for stream in made)
@@ -125,21 +137,18 @@ def _folder(name: str, sources: list[RawSource]) -> str:
     return f"{name}-{hashlib.sha256(repr(requests).encode()).hexdigest()[:8]}"
 
 
-def _make(config: RunConfig, query: JoinQuery, most: int) -> tuple[TableStream, ...] | None:
-    """Return the streams if all are synthetic, and have no more than *most* tuples."""
-    streams = config.streams
-    made = [one.synthetic for one in streams if one.synthetic and not one.where]
-    if not len(made) == len(streams) == len(query.streams):  # too many are refused elsewhere
+def _in_memory(config: RunConfig, query: JoinQuery, most: int) -> tuple[TableStream, ...] | None:
+    """Return the streams if all are synthetic, or all simple files, of no more than *most* rows."""
+    if any(stream.where for stream in config.streams):
         return None
-    if sum(one.rows for one in made) > most:
-        return None
-    return prepare_tables(query, made, [TIME] * len(made), [stream.arrival for stream in streams])
-
-
-def _read(config: RunConfig, query: JoinQuery, most: int) -> tuple[TableStream, ...] | None:
-    """Return the streams if all are simple Parquet files, and have no more than *most* rows."""
-    if any(stream.synthetic or stream.where for stream in config.streams):
-        return None
+    made = [one.synthetic for one in config.streams if one.synthetic]
+    if made:
+        # Too many are refused elsewhere.
+        is_all = len(made) == len(config.streams) == len(query.streams)
+        if not is_all or sum(one.rows for one in made) > most:
+            return None
+        arrivals = [stream.arrival for stream in config.streams]
+        return prepare_tables(query, made, [TIME] * len(made), arrivals)
     found = find_sources(config, query)
     sources = [one for one in found if isinstance(one, RawSource)]
     if len(sources) < len(found):
@@ -239,13 +248,7 @@ def prepare_tables(
     """
     codes = dictionary_names(query)
     streams = [
-        _Unordered(
-            name,
-            _all_of(table) if isinstance(table, PreparedStream) else _raw(table, name),
-            query.fields(place),
-            event_time(query, place, time),
-            arrival or _recorded(table),
-        )
+        _Unordered(name, table, query.fields(place), event_time(query, place, time), arrival)
         for place, (name, table, time, arrival) in enumerate(
             zip(query.streams, tables, times, arrivals or [None] * len(tables), strict=True)
         )
@@ -282,12 +285,6 @@ def _all_of(stream: PreparedStream) -> pa.Table:
     return pa.table(columns | {name: table[name] for name in hidden})
 
 
-def _recorded(table: Any) -> str | None:
-    """Return the column of the order of arrival that a stream was prepared with, if it was."""
-    is_recorded = isinstance(table, PreparedStream) and table.delays is not None
-    return ARRIVAL if is_recorded else None
-
-
 class _Rejected:
     """Which rows of a table are not valid, and how many of them why."""
 
@@ -311,11 +308,17 @@ class _Unordered:
     def __init__(
         self,
         name: str,
-        table: pa.Table,
+        value: Any,
         fields: Sequence[str],
         time: str | None,
         arrival: str | None,
     ) -> None:
+        if isinstance(value, PreparedStream):
+            table = _all_of(value)
+            # What it was prepared with, unless another order is named.
+            arrival = arrival or (None if value.delays is None else ARRIVAL)
+        else:
+            table = _raw(value, name)
         for column, times in Counter(table.schema.names).items():
             if times > 1:
                 raise DataError(
@@ -333,7 +336,9 @@ class _Unordered:
         self.table = table
         self.fields = fields
         self.named = time is not None
-        self.time = None if time == ROWS else time or self._find_time()
+        moments = [f.name for f in table.schema if pa.types.is_timestamp(f.type)]
+        found = TIME if TIME in table.schema.names else next(iter(moments), None)
+        self.time = None if time == ROWS else time or found
         self.arrival = arrival
         if self.time != TIME and TIME in table.schema.names:  # `ts` is the event time
             own = free_name(f"source_{TIME}", table.schema.names)
@@ -351,12 +356,6 @@ class _Unordered:
                 raise DataError(
                     f"stream {name!r}: there is no column {either}; {suggest(column, names)}"
                 )
-
-    def _find_time(self) -> str | None:
-        if TIME in self.table.schema.names:
-            return TIME
-        moments = (f.name for f in self.table.schema if pa.types.is_timestamp(f.type))
-        return next(moments, None)
 
     def texts(self, field: str) -> pa.ChunkedArray | None:
         """Return the texts of a field; None where it holds none."""
@@ -393,7 +392,6 @@ class _Unordered:
             raise DataError(f"stream {self.name!r}: no row is valid ({why or 'it has no rows'})")
         order = valid[np.argsort(ts[valid], kind="stable")]
         table = pa.table({ROW: order, TIME: ts[order]} | {n: c[order] for n, c in columns.items()})
-        delays = None
         if self.arrival is not None:
             if arrives is None:  # a tuple arrives when it happens, or with the one before it
                 arrives = np.copy(ts)
@@ -403,25 +401,23 @@ class _Unordered:
             if self.arrival == ARRIVAL:  # the rows of a stream that is prepared are ordered anew
                 places = self.table[PLACE].to_numpy()[order]
             table = table.append_column(PLACE, pa.array(places))
-            late = arrives[order] - ts[order]
-            delays = int(late.min()), int(late.max())
-        in_order = self.arrival is not None or bool((np.diff(order) > 0).all())
-        repeated = int((np.diff(ts[order]) == 0).sum())
+        ordered = TimeOrder()
+        ordered.add(ts[order], order, None if arrives is None else arrives[order])
         return TableStream(
             name=self.name,
             path=IN_MEMORY,
-            rows=len(order),
+            rows=ordered.rows,
             rejected=len(self.table) - len(order),
             rejected_reasons=dict(rejected.reasons),
             schema=Schema(
                 stream=self.name, fields={name: str(c.dtype) for name, c in columns.items()}
             ),
-            first_ts=int(ts[order[0]]),
-            last_ts=int(ts[order[-1]]),
-            notes=(*self._notes(rejected), *order_notes(repeated, in_order=in_order)),
+            first_ts=ordered.first_ts,
+            last_ts=ordered.last_ts,
+            notes=(*self._notes(rejected), *ordered.notes),
             fingerprint="",
             time=self.time,
-            delays=delays,
+            delays=ordered.delays,
             codes={name: dictionary.digest for name, dictionary in dictionaries.items()},
             own_names=self.own_names,
             table=table,

@@ -1,4 +1,9 @@
-"""Finding the data of streams, raw or prepared, and the columns of their event times."""
+"""Finding the data of streams, raw or prepared, and the columns of their event times and texts.
+
+Text is stored as codes that are equal exactly where the texts are, and can be compared with ``=``
+and ``!=``, with whatever shares its dictionary: which fields of a query those are, and whether the
+codes of prepared streams match.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from actors.whole_files import require_utf8
-from joins.queries.query import JoinQuery
-from joins.queries.selection import Selected, select
+from joins.queries.query import JoinQuery, Predicate
+from joins.queries.selection import select
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
 from scenarios.synthetic import TIME
-from scenarios.text_codes import dictionary_names
-from spark_bridge.pipeline.raw_source import RawSource, stream_layout
+from spark_bridge.pipeline.raw_files import inspect_files
+from spark_bridge.pipeline.raw_source import RawSource, lay_out
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream, names_of
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -80,6 +85,7 @@ def find_sources(config: RunConfig, query: JoinQuery) -> list[RawSource | Prepar
             f"is given for {len(config.streams)}"
         )
     found: list[RawSource | PreparedStream] = []
+    raw: dict[int, tuple[RawSource, list[str]]] = {}
     names = []
     for place, stream in enumerate(config.streams):
         path = raw_file(stream)
@@ -89,35 +95,29 @@ def find_sources(config: RunConfig, query: JoinQuery) -> list[RawSource | Prepar
             found.append(prepared)
             names.append(prepared.names)
         else:
-            source = _raw_source(query, place, stream, path)
-            layout = stream_layout(source)
+            source = RawSource(
+                name=query.streams[place],
+                paths=(path,),
+                time=event_time(query, place, TIME if stream.synthetic else stream.time),
+                arrival=stream.arrival,
+                where=stream.where,
+                fields=query.fields(place),
+                codes=dictionary_names(query)[place],
+            )
+            layout = lay_out(source, list(inspect_files(source.paths)[0].columns))
+            stored = [*layout.names.values()]
+            raw[place] = source, stored
             found.append(source)
-            names.append(names_of(["id", "ts", *layout.names.values()], layout.own_names))
-    if all(isinstance(one, PreparedStream) for one in found):
+            names.append(names_of(["id", "ts", *stored], layout.own_names))
+    if not raw:
         return found
     selected = select(query, names)
-    return [_narrowed(one, query, selected) if isinstance(one, RawSource) else one for one in found]
-
-
-def _raw_source(query: JoinQuery, place: int, stream: StreamConfig, path: Path) -> RawSource:
-    """Return *path* as the stream at that *place* of *query*, with all columns."""
-    return RawSource(
-        name=query.streams[place],
-        paths=(path,),
-        time=event_time(query, place, TIME if stream.synthetic else stream.time),
-        arrival=stream.arrival,
-        where=stream.where,
-        fields=query.fields(place),
-        codes=dictionary_names(query)[place],
-    )
-
-
-def _narrowed(source: RawSource, query: JoinQuery, selected: Sequence[Selected]) -> RawSource:
-    """Return *source* with the columns alone that the query selects or joins by."""
-    place, stored = query.streams.index(source.name), [*stream_layout(source).names.values()]
-    read = {*source.fields, *(one.column for one in selected if one.stream == place)}
-    columns = [name for name in stored if name in read]
-    return source if columns == stored else replace(source, columns=columns)
+    for place, (source, stored) in raw.items():
+        read = {*source.fields, *(one.column for one in selected if one.stream == place)}
+        columns = [name for name in stored if name in read]
+        if columns != stored:
+            found[place] = replace(source, columns=columns)
+    return found
 
 
 def event_time(query: JoinQuery, place: int, given: str | None) -> str | None:
@@ -162,3 +162,57 @@ def raw_file(stream: StreamConfig) -> Path:
             "its file in files, in place of table"
         )
     return find_file(stream.files)
+
+
+def dictionary_names(query: JoinQuery) -> tuple[dict[str, str], ...]:
+    """Return for each stream its join fields that may be text: to the name of their dictionary.
+
+    Fields that are compared with each other, directly or by way of others, share one, which is
+    named after the first of them. Where one of them is compared otherwise than with ``=`` and
+    ``!=``, none of them may be text.
+    """
+    groups: list[set[tuple[int, str]]] = []
+    ordered: set[tuple[int, str]] = set()
+    for predicate in query.predicates:
+        merged = {(side.stream, side.name) for side in (predicate.left, predicate.right)}
+        if not _can_compare_text(predicate):
+            ordered |= merged
+        merged = merged.union(*(group for group in groups if group & merged))
+        groups = [group for group in groups if not group & merged] + [merged]
+    names: tuple[dict[str, str], ...] = tuple({} for _ in query.streams)
+    for group in groups:
+        if group & ordered:
+            continue
+        stream, first = min(group)
+        for at, field in sorted(group):
+            names[at][field] = f"{query.streams[stream]}.{first}"
+    return names
+
+
+def codes_mistake(query: JoinQuery, streams: Sequence[PreparedStream]) -> str | None:
+    """Return which comparison the codes of *streams* cannot answer, and why; None without one."""
+    for predicate in query.predicates:
+        left, right = (
+            streams[side.stream].codes.get(side.name) for side in (predicate.left, predicate.right)
+        )
+        if left is None and right is None:
+            continue
+        text, other = predicate.left, predicate.right
+        if left is None:
+            text, other = other, text
+        if not _can_compare_text(predicate):
+            return f"{predicate}: {text.text} is text, which = and != alone can compare"
+        if None in (left, right):
+            return f"{predicate}: {text.text} is text, and {other.text} is a number"
+        if left != right:
+            return (
+                f"{predicate}: both are text, but were prepared apart, each with a dictionary of "
+                "its own, so that their codes cannot be compared. Give the raw files of all "
+                "streams: they are then prepared together"
+            )
+    return None
+
+
+def _can_compare_text(predicate: Predicate) -> bool:
+    operator = predicate.operator
+    return (operator.is_equality or operator.negated) and not operator.subtracts

@@ -29,7 +29,7 @@ from spark_bridge.pipeline.raw_files import (
     open_parquet,
     refuse_table_format,
 )
-from spark_bridge.prepared import ROW_GROUP_ROWS, PreparedStream
+from spark_bridge.prepared import ROW_GROUP_ROWS, PreparedStream, segment_writer
 
 ROW = "row"
 """Column of a prepared table: the place of each tuple in the table that was passed; a join field of
@@ -249,18 +249,10 @@ def write_segments(schema: Schema, rows: pa.Table, folder: Path, segment_rows: i
     *rows* are the columns ``id`` and ``ts`` and the fields of *schema*. The folder is created.
     """
     folder.mkdir(parents=True)
-    counting = ["id", "ts"]
     for part, begin in enumerate(range(0, max(1, len(rows)), segment_rows)):
         path = folder / f"part-{part:05d}.parquet"
-        pq.write_table(  # as preparation does (`spark_bridge.pipeline.segments`)
-            rows.slice(begin, segment_rows),
-            path,
-            row_group_size=ROW_GROUP_ROWS,
-            compression="zstd",
-            data_page_version="2.0",
-            use_dictionary=[name for name in rows.column_names if name not in counting],
-            column_encoding=dict.fromkeys(counting, "DELTA_BINARY_PACKED"),
-        )
+        with segment_writer(path, rows.schema) as segment:
+            segment.write_table(rows.slice(begin, segment_rows), ROW_GROUP_ROWS)
         # Spark takes files in the order of their times of change.
         os.utime(path, (part, part))
     return StreamFile(schema=schema, directory=folder)

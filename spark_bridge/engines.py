@@ -1,11 +1,11 @@
-"""What all engines have in common: names they read, how they fail, totals that must be equal."""
+"""What all engines have in common: names they read, how they fail, and what a run came to."""
 
 from __future__ import annotations
 
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,3 +122,47 @@ class Totals:
     def of(cls, matches: Matches) -> Totals:
         """Return the totals of some matches."""
         return cls.of_counts(matches.probe_id, matches.count, matches.fingerprint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineResult:
+    """What one run on an engine came to.
+
+    Attributes
+    ----------
+    totals
+        The pairs that it found.
+    start_seconds
+        For the engine's own start: its session or its processes, and the compilation of kernels.
+    wall_seconds
+        From the prepared files to results that are counted, or on disk where pairs are written,
+        all in between included, of an engine that works trigger by trigger its first too. The check
+        of the results is not included.
+    latency_ms
+        Percentiles, of engines that measure them.
+    shuffled_bytes
+        Bytes that travelled between operators, as the engine counts them.
+    memory_bytes
+        Peak resident memory of its processes, added up.
+    note
+        Remark for the reader.
+    triggers
+        Of engines that work trigger by trigger, the tuples and seconds of each.
+    """
+
+    totals: Totals
+    start_seconds: float = 0.0
+    wall_seconds: float
+    latency_ms: Mapping[str, float | None] | None = None
+    shuffled_bytes: int | None = None
+    memory_bytes: int | None = None
+    note: str | None = None
+    triggers: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def steady_tps(self) -> float | None:
+        """Tuples a second after the first trigger, in which Spark compiles and starts workers."""
+        later = [trigger for trigger in self.triggers[1:] if trigger[0]]
+        if not later:
+            return None
+        return sum(rows for rows, _ in later) / sum(seconds for _, seconds in later)

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from pyspark.sql import functions as sf
 from actors.feed import StreamFile
 from actors.whole_files import output_error
 from joins.errors import DataError
-from spark_bridge.engines import SparkFailed, Totals, no_room, one_line
+from spark_bridge.engines import EngineResult, SparkFailed, Totals, no_room, one_line
 from spark_bridge.session import session_beside
 
 if TYPE_CHECKING:
@@ -53,40 +52,6 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineRun:
-    """One run of a query on Spark.
-
-    Attributes
-    ----------
-    totals
-        What came out.
-    wall_seconds
-        From the prepared files to results that are counted or written; starting Spark, and checking
-        the results, are not included.
-    shuffled_bytes
-        Written by Spark for its exchanges, compressed as it writes them.
-    triggers
-        Of a streaming query, the tuples and seconds of each trigger.
-    note
-        Remark for a reader, such as why a graph was folded into one stage.
-    """
-
-    totals: Totals
-    wall_seconds: float
-    shuffled_bytes: int
-    triggers: tuple[tuple[int, float], ...] = ()
-    note: str | None = None
-
-    @property
-    def steady_tps(self) -> float | None:
-        """Tuples a second after the first trigger, in which Spark compiles and starts workers."""
-        later = [trigger for trigger in self.triggers[1:] if trigger[0]]
-        if not later:
-            return None
-        return sum(rows for rows, _ in later) / sum(seconds for _, seconds in later)
-
-
 def query_session(spark: SparkSession, **settings: str) -> SparkSession:
     """Return a session beside *spark* with the settings that queries need, and further ones."""
     return session_beside(spark, _SETTINGS | settings)
@@ -115,7 +80,7 @@ def spark_errors_translated() -> Iterator[None]:
         raise SparkFailed(one_line(error)) from error
 
 
-def run_batch_job(build: Callable[[], DataFrame], session: SparkSession) -> EngineRun:
+def run_batch_job(build: Callable[[], DataFrame], session: SparkSession) -> EngineResult:
     """Count the results of a batch query, which *build* returns.
 
     When the clock has stopped, they are computed again and added up.
@@ -130,7 +95,7 @@ def run_batch_job(build: Callable[[], DataFrame], session: SparkSession) -> Engi
         shuffled = _shuffled_bytes(session) - shuffled
         totals = total(results)
     totals.check_counted(counted)
-    return EngineRun(totals=totals, wall_seconds=seconds, shuffled_bytes=shuffled)
+    return EngineResult(totals=totals, wall_seconds=seconds, shuffled_bytes=shuffled)
 
 
 def run_stream(
@@ -142,17 +107,11 @@ def run_stream(
     results: Path,
     columns: str,
     note: str | None = None,
-) -> EngineRun:
+) -> EngineResult:
     """Run a streaming query until it has taken all input that there is.
 
-    Parameters
-    ----------
-    began_s
-        When its run began, by `time.perf_counter`: making its plan is part of it.
-    checkpoint
-        Spark's own folder for the query.
-    results, columns
-        The folder that receives its results as Parquet, and their columns.
+    Its run began at *began_s*, by `time.perf_counter`: making its plan is part of it. The folder
+    *checkpoint* is Spark's own; *results* receives *columns* as Parquet.
 
     Raise :exc:`SparkFailed` with Spark's message if it refuses or fails the query, and
     :exc:`DataError` if a file that a hosted operator stored is missing.
@@ -173,7 +132,7 @@ def run_stream(
     beside = query_session(session)  # whose plans are compiled, even where the query's are not
     with spark_errors_translated():
         totals = total(beside.read.schema(columns).parquet(os.fspath(results)))
-    return EngineRun(
+    return EngineResult(
         totals=totals,
         wall_seconds=seconds,
         shuffled_bytes=_shuffled_bytes(session) - shuffled,

@@ -14,7 +14,7 @@ from typing import Any
 from actors.whole_files import write_text
 from joins.errors import DataError, OutputError, suggest
 from scenarios.engines.embedded_engines import DuckDB, Polars
-from scenarios.engines.engine import Engine, EngineResult, with_own_streams
+from scenarios.engines.engine import Engine, with_own_streams
 from scenarios.engines.flink_engine import Flink
 from scenarios.engines.host_engines import Inline, Ray, SparkHosted, SparkNative, SparkShipping
 from scenarios.machine import versions
@@ -22,7 +22,7 @@ from scenarios.plan import Plan
 from scenarios.run_directory import POINTS, WrittenResult, remove
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict.expectation import expected_sums
-from spark_bridge.engines import EngineFailed, Totals, plain_name
+from spark_bridge.engines import EngineFailed, EngineResult, Totals, plain_name
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine
@@ -42,6 +42,16 @@ ENGINES: dict[str, Engine] = {
 """The engines there are, by name."""
 
 _STREAMS = "streams"
+_MEASURED = (
+    "start_seconds",
+    "wall_seconds",
+    "steady_tps",
+    "latency_ms",
+    "shuffled_bytes",
+    "memory_bytes",
+    "note",
+)
+"""What a comparison's JSON has of each engine's result."""
 IN_THE_CLOCK = (
     "Wall time is from the prepared files to results that are counted, or on disk where pairs are "
     "written, all in between and the first trigger included. An engine's own start is a column of "
@@ -138,7 +148,7 @@ class EngineRanking(WrittenResult):
                     "equal": self.equals(name),
                     **asdict(one.totals),
                     "throughput_tps": self.throughput_tps(name),
-                    **{key: value for key, value in vars(one).items() if key != "totals"},
+                    **{key: getattr(one, key) for key in _MEASURED},
                 }
                 for name, one in self.measured.items()
             ],

@@ -14,7 +14,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,37 +23,28 @@ import pyarrow.parquet as pq
 from actors.feed import StreamFile, only_times_of_others
 from actors.result_files import part_files
 from actors.whole_files import force_to_disk
-from joins.batch import Schema
 from joins.codes import GREATEST, LEAST
 from joins.hashing import mix
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
 from scenarios.engines.engine import (
-    EngineResult,
     PairEngine,
-    column_name,
-    file_columns,
     pair_totals,
     quote,
-    read_whole,
-    side_predicates,
+    read_columns,
 )
 from scenarios.plan import Plan
 from scenarios.subprocesses import run_alone, tree_peak_bytes
-from spark_bridge.engines import Totals
-from spark_bridge.sql.statement import ProbeSide, probe_sides
+from spark_bridge.engines import EngineResult, Totals
+from spark_bridge.sql.statement import ProbeSide, probe_sides, table_columns
+
+Sides = Sequence[ProbeSide]
+Files = Sequence[StreamFile]
+Columns = list[np.ndarray]
 
 _WORDS = 1 << 64
 _P, _M = "p_", "m_"
 """Prefixes of Polars' columns of probing tuples and of stored ones."""
-
-
-class Joins(NamedTuple):
-    """What a query comes to: joins of *files*, one for each stream that probes."""
-
-    sides: Sequence[ProbeSide]
-    files: Sequence[StreamFile]
-    schemas: Sequence[Schema]
 
 
 class EmbeddedEngine(PairEngine):
@@ -79,21 +70,18 @@ class EmbeddedEngine(PairEngine):
         out = directory / "found.parquet" if plan.config.pairs else None
         return run_alone(self.join, plan.query, plan.stored_files, out)[0]
 
-    def join(
-        self, query: JoinQuery, files: Sequence[StreamFile], out: Path | None = None
-    ) -> EngineResult:
+    def join(self, query: JoinQuery, files: Files, out: Path | None = None) -> EngineResult:
         """Evaluate *query* over *files*, in this process.
 
         *out* receives all pairs; by default they are counted.
 
         Raise :exc:`EngineFailed` where it counts otherwise the second time.
         """
-        schemas = [file.schema for file in files]
-        joins = Joins(probe_sides(query, schemas), files, schemas)
+        sides = probe_sides(query, [file.schema for file in files])
         began_s = time.perf_counter()
         engine = self._start()
         started_s = time.perf_counter()
-        counted = self._evaluate(engine, joins, out)
+        counted = self._evaluate(engine, sides, files, out)
         if out is not None:
             force_to_disk(out)  # as files of ours are
         ended_s = time.perf_counter()
@@ -101,9 +89,8 @@ class EmbeddedEngine(PairEngine):
         if out is not None:
             totals = pair_totals(pq.read_table(out))
         else:
-            tables = [_with_mixed_ids(file) for file in files]
-            columns = self._matches(engine, joins, tables)
-            totals = sum((Totals.of_counts(*one) for one in columns), Totals())
+            matches = self._matches(engine, sides, [_with_mixed_ids(file) for file in files])
+            totals = sum((Totals.of_counts(*one) for one in matches), Totals())
             totals.check_counted(counted)
         return EngineResult(
             totals=totals,
@@ -117,14 +104,12 @@ class EmbeddedEngine(PairEngine):
         """Import the library, and return what it needs to run."""
 
     @abstractmethod
-    def _evaluate(self, engine: Any, joins: Joins, out: Path | None) -> int:
-        """Read the files and count the pairs of *joins*, or write them to *out*."""
+    def _evaluate(self, engine: Any, sides: Sides, files: Files, out: Path | None) -> int:
+        """Read the *files* and count the pairs of all *sides*, or write them to *out*."""
 
     @abstractmethod
-    def _matches(
-        self, engine: Any, joins: Joins, tables: Sequence[pa.Table]
-    ) -> list[list[np.ndarray]]:
-        """Return for each join its matches in *tables*: ``probe_id, count, fingerprint``."""
+    def _matches(self, engine: Any, sides: Sides, tables: Sequence[pa.Table]) -> list[Columns]:
+        """Return for each side its matches in *tables*: ``probe_id, count, fingerprint``."""
 
 
 def _beyond_int64(plan: Plan) -> str | None:
@@ -144,9 +129,8 @@ def _beyond_int64(plan: Plan) -> str | None:
 
 def _with_mixed_ids(file: StreamFile) -> pa.Table:
     """Return a stream as statements name its columns, with ``mixed``, ``splitmix64(id)``."""
-    tuples = read_whole(file)
-    fields = {column_name(file.schema, name): values for name, values in tuples.fields.items()}
-    return pa.table({"id": tuples.id, "ts": tuples.ts, **fields, "mixed": mix(tuples.id)})
+    columns = read_columns(file)
+    return pa.table(columns | {"mixed": mix(columns["id"])})
 
 
 class DuckDB(EmbeddedEngine):
@@ -159,30 +143,31 @@ class DuckDB(EmbeddedEngine):
 
         return duckdb.connect(config={"threads": self._threads} if self._threads else {})
 
-    def _evaluate(self, engine: Any, joins: Joins, out: Path | None) -> int:
+    def _evaluate(self, engine: Any, sides: Sides, files: Files, out: Path | None) -> int:
         engine.execute("SET preserve_insertion_order = false").fetchall()
-        for place, file in enumerate(joins.files):
+        for place, file in enumerate(files):
             engine.execute(_duckdb_table(f"s{place}", file)).fetchall()
-        sides, schemas = joins.sides, joins.schemas
+        joins = [duckdb_join(side) for side in sides]
         if out is not None:
-            pairs = _duckdb_pairs(sides, schemas)
+            pairs = " UNION ALL ".join(
+                f"SELECT p.id AS probe_id, m.id AS match_id {join}" for join in joins
+            )
             target = quote(str(out))
             engine.execute(f"COPY ({pairs}) TO {target} (FORMAT parquet)").fetchall()
             return 0
-        sources = (duckdb_join(side, schemas) for side in sides)
-        return sum(engine.execute(f"SELECT count(*) {one}").fetchall()[0][0] for one in sources)
+        return sum(engine.execute(f"SELECT count(*) {join}").fetchall()[0][0] for join in joins)
 
-    def _matches(
-        self, engine: Any, joins: Joins, tables: Sequence[pa.Table]
-    ) -> list[list[np.ndarray]]:
+    def _matches(self, engine: Any, sides: Sides, tables: Sequence[pa.Table]) -> list[Columns]:
         for place, table in enumerate(tables):
             engine.register("arrow", table)
             engine.execute(f"CREATE OR REPLACE TABLE s{place} AS SELECT * FROM arrow").fetchall()
             engine.unregister("arrow")
+        fingerprint = f"(sum(m.mixed) % {_WORDS})::UBIGINT"
         found = []
-        for side in joins.sides:
-            columns = engine.execute(_duckdb_counts(side, joins.schemas)).fetchnumpy()
-            found.append([np.asarray(columns[n]) for n in ("probe_id", "count", "fingerprint")])
+        for side in sides:
+            counts = f"SELECT p.id, count(*), {fingerprint} {duckdb_join(side)} GROUP BY p.id"
+            columns = engine.execute(counts).fetchnumpy()
+            found.append([np.asarray(column) for column in columns.values()])
         return found
 
 
@@ -190,45 +175,23 @@ def _duckdb_table(name: str, file: StreamFile) -> str:
     """Return the statement that loads a prepared stream as the table *name*."""
     named = ", ".join(
         f'"{field.replace(chr(34), chr(34) * 2)}" AS {column}'
-        for field, column in file_columns(file.schema).items()
+        for column, field in table_columns(file.schema).items()
     )
     paths = ", ".join(quote(str(path)) for path in part_files(file.directory))
     return f"CREATE TABLE {name} AS SELECT {named} FROM read_parquet([{paths}])"
 
 
-def _duckdb_pairs(sides: Sequence[ProbeSide], schemas: Sequence[Schema]) -> str:
-    """Return the statement of all pairs, as ``probe_id, match_id``."""
-    return " UNION ALL ".join(
-        f"SELECT p.id AS probe_id, m.id AS match_id {duckdb_join(side, schemas)}" for side in sides
-    )
-
-
-def _duckdb_counts(side: ProbeSide, schemas: Sequence[Schema]) -> str:
-    """Return the statement of how many matches each probing tuple has, and their fingerprint.
-
-    The stored tables have a further column ``mixed``, each id as `joins.hashing.mix` mixes it.
-    """
-    return (
-        f"SELECT p.id AS probe_id, count(*) AS count, (sum(m.mixed) % {_WORDS})::UBIGINT AS "
-        f"fingerprint {duckdb_join(side, schemas)} GROUP BY p.id"
-    )
-
-
-def duckdb_join(side: ProbeSide, schemas: Sequence[Schema], *, windowed: bool = True) -> str:
+def duckdb_join(side: ProbeSide) -> str:
     """Return ``FROM ... WHERE ...`` of the pairs of *side*, between tables ``s0``, ``s1``, ...
 
-    The probing tuples are ``p``, the stored ones ``m``. Not *windowed*, every tuple of one table
-    sees every tuple of the other.
+    The probing tuples are ``p``, the stored ones ``m``.
     """
-    predicates = side_predicates(side, schemas)
-    if not windowed:
-        return f"FROM s{side.probing} p, s{side.stored} m WHERE {' AND '.join(predicates)}"
     low = f"{side.at} - {_modulo(side.at, side.slide)} + ({side.below})"
     buckets = ", ".join(_bucket(end, side.length) for end in ("low", "high"))
     probes = f"SELECT *, {low} AS low, {side.at} + ({side.above}) AS high FROM {_probes(side)}"
     conditions = [
         "p.bucket = m.bucket",
-        *predicates,
+        *side.predicates("p.", "m."),
         f"m.{side.key} BETWEEN p.low AND p.high",
         *(["m.id < p.id"] if side.by_id else []),
     ]
@@ -270,61 +233,40 @@ class Polars(EmbeddedEngine):
 
         return pl
 
-    def _evaluate(self, engine: Any, joins: Joins, out: Path | None) -> int:
-        joined = self._join(joins, [_polars_frame(file) for file in joins.files])
+    def _evaluate(self, engine: Any, sides: Sides, files: Files, out: Path | None) -> int:
+        frames = [_polars_frame(file) for file in files]
+        joins = [polars_join(side, frames) for side in sides]
         if out is not None:
-            pairs = engine.concat([one.select(probe_id="p_id", match_id="m_id") for one in joined])
+            pairs = engine.concat([one.select(probe_id="p_id", match_id="m_id") for one in joins])
             pairs.sink_parquet(out, engine="streaming", compression="snappy")
             return 0
-        return sum(one.select(engine.len()).collect(engine="streaming").item() for one in joined)
+        return sum(one.select(engine.len()).collect(engine="streaming").item() for one in joins)
 
-    def _matches(
-        self, engine: Any, joins: Joins, tables: Sequence[pa.Table]
-    ) -> list[list[np.ndarray]]:
+    def _matches(self, engine: Any, sides: Sides, tables: Sequence[pa.Table]) -> list[Columns]:
         frames = [engine.LazyFrame(engine.from_arrow(table)) for table in tables]
         counts = [
-            one.group_by("p_id")
+            polars_join(side, frames)
+            .group_by("p_id")
             .agg(count=engine.len().cast(engine.Int64), fingerprint=engine.col("m_mixed").sum())
             .collect(engine="streaming")
-            for one in self._join(joins, frames)
+            for side in sides
         ]
         return [[column.to_numpy() for column in one.get_columns()] for one in counts]
-
-    def _join(self, joins: Joins, frames: Sequence[Any]) -> list[Any]:
-        return [polars_join(side, frames, joins.schemas) for side in joins.sides]
 
 
 def _polars_frame(file: StreamFile) -> Any:
     """Return a prepared stream as a lazy frame."""
     import polars as pl
 
-    names = file_columns(file.schema)
     return pl.scan_parquet(part_files(file.directory)).select(
-        pl.col(a).alias(b) for a, b in names.items()
+        pl.col(field).alias(name) for name, field in table_columns(file.schema).items()
     )
 
 
-def polars_join(
-    side: ProbeSide, frames: Sequence[Any], schemas: Sequence[Schema], *, windowed: bool = True
-) -> Any:
-    """Return the pairs of *side*: columns ``p_...`` of the probing tuple, ``m_...`` of the stored.
-
-    Not *windowed*, every tuple of one frame sees every tuple of the other.
-    """
+def polars_join(side: ProbeSide, frames: Sequence[Any]) -> Any:
+    """Return the pairs of *side*: columns ``p_...`` of probing tuples, ``m_...`` of stored ones."""
     import polars as pl
 
-    fields = [_fields(condition, side, schemas) for condition in side.conditions]
-    filters = [
-        holds
-        for condition, pair in zip(side.conditions, fields, strict=True)
-        for holds in _holds(condition, *pair)
-    ]
-    if not windowed:
-        probes, stored = (
-            frames[stream].select(pl.all().name.prefix(prefix))
-            for stream, prefix in ((side.probing, _P), (side.stored, _M))
-        )
-        return probes.join_where(stored, *filters)
     at, key = pl.col(side.at), pl.col(_M + side.key)
     probes = _with_preceding(side, frames) if side.at == "preceding" else frames[side.probing]
     probes = probes.with_columns(
@@ -333,12 +275,8 @@ def polars_join(
     buckets = pl.concat_list(*(pl.col(end) // side.length for end in ("low", "high")))
     probes = probes.with_columns(bucket=buckets.list.unique()).explode("bucket")
     stored = frames[side.stored].with_columns(bucket=pl.col(side.key) // side.length)
-    equal = [
-        pair
-        for condition, pair in zip(side.conditions, fields, strict=True)
-        if condition.operator.is_equality
-    ]
-    filters += [key >= pl.col("p_low"), key <= pl.col("p_high")]
+    equal = [_fields(one) for one in side.conditions if one.operator.is_equality]
+    filters = [*polars_predicates(side), key >= pl.col("p_low"), key <= pl.col("p_high")]
     if side.by_id:
         filters.append(pl.col("m_id") < pl.col("p_id"))
     return (
@@ -363,21 +301,26 @@ def _with_preceding(side: ProbeSide, frames: Sequence[Any]) -> Any:
     return counted.with_columns(preceding=pl.col("last").fill_null(-1) + 1)
 
 
-def _fields(condition: Condition, side: ProbeSide, schemas: Sequence[Schema]) -> tuple[Any, Any]:
+def polars_predicates(side: ProbeSide) -> list[Any]:
+    """Return the predicates of *side* as expressions of the columns of `polars_join`."""
+    return [holds for condition in side.conditions for holds in _holds(condition)]
+
+
+def _fields(condition: Condition) -> tuple[Any, Any]:
     """Return a predicate's fields, probing and stored, in the type that they are compared in."""
     import polars as pl
 
-    probe = pl.col(_P + column_name(schemas[side.probing], condition.probe_field))
-    stored = pl.col(_M + column_name(schemas[side.stored], condition.stored_field))
+    probe, stored = pl.col(_P + condition.probe_field), pl.col(_M + condition.stored_field)
     if condition.dtype == "int64":
         return probe, stored
     return probe.cast(pl.Float64), stored.cast(pl.Float64)
 
 
-def _holds(condition: Condition, probe: Any, stored: Any) -> list[Any]:
+def _holds(condition: Condition) -> list[Any]:
     """State a predicate as IEEE arithmetic has it: Polars' NaN equals itself and is greatest."""
     import polars as pl
 
+    probe, stored = _fields(condition)
     whole = condition.dtype == "int64"
     if whole and condition.operator.subtracts:
         probe, stored = probe.cast(pl.Int128), stored.cast(pl.Int128)

@@ -1,17 +1,15 @@
-"""The interface of an engine, what a run of it came to, and the streams that all of them read.
+"""The interface of an engine, and the streams that all of them read.
 
 An engine says whether it can evaluate a query, runs it, and returns what was measured. The streams
 of a comparison are written once, so that every engine reads the same files. Engines that are no
 part of joinsim, in SQL or Polars' expressions, state the joins that `spark_bridge.sql.statement`
-makes of a query. To all of them a stream is a table of ``id``, ``ts`` in nanoseconds, and its join
-fields ``f0``, ``f1`` and so on. (Spark's own statement is `spark_bridge.sql.native`.)
+makes of a query.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import ClassVar
@@ -20,51 +18,15 @@ import numpy as np
 import pyarrow as pa
 
 from actors.feed import StreamData, StreamFile
-from joins.batch import Batch, Schema
+from joins.batch import Batch
 from scenarios.plan import Plan
 from scenarios.tables import write_segments
-from spark_bridge.engines import Totals
-from spark_bridge.sql.statement import ProbeSide, predicate_sql
+from spark_bridge.engines import EngineResult, Totals
+from spark_bridge.sql.statement import table_columns
 
 STEP_ROWS = 500_000
 """Tuples that an engine inside Spark takes at a time, and that a file of a stream has: a step takes
 some tenths of a second, whatever it contains, and its tuples are in memory at once."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineResult:
-    """What one run on an engine came to.
-
-    Attributes
-    ----------
-    totals
-        The pairs that it found.
-    start_seconds
-        For the engine's own start: its session or its processes, and the compilation of kernels.
-    wall_seconds
-        From the prepared files to results that are counted, or on disk where pairs are written,
-        all in between included, of an engine that works trigger by trigger its first too. The check
-        of the results is not included.
-    steady_tps
-        Of engines that work trigger by trigger, tuples a second after the first trigger.
-    latency_ms
-        Percentiles, of engines that measure them.
-    shuffled_bytes
-        Bytes that travelled between operators, as the engine counts them.
-    memory_bytes
-        Peak resident memory of its processes, added up.
-    note
-        Remark for the reader.
-    """
-
-    totals: Totals
-    start_seconds: float
-    wall_seconds: float
-    steady_tps: float | None = None
-    latency_ms: Mapping[str, float | None] | None = None
-    shuffled_bytes: int | None = None
-    memory_bytes: int | None = None
-    note: str | None = None
 
 
 class Engine(ABC):
@@ -125,29 +87,11 @@ def read_whole(file: StreamData) -> Batch:
     return Batch.concat([Batch.empty(file.schema), *file.batches()])
 
 
-def column_name(schema: Schema, field: str) -> str:
-    """Return what a *field* of a stream is called in all statements."""
-    return f"f{list(schema.fields).index(field)}"
-
-
-def file_columns(schema: Schema) -> dict[str, str]:
-    """Return the columns of a prepared stream that are read: name in the file to name here."""
-    return {"id": "id", "ts": "ts"} | {field: column_name(schema, field) for field in schema.fields}
-
-
-def side_predicates(
-    side: ProbeSide, schemas: Sequence[Schema], *, nan_is_greatest: bool = True
-) -> list[str]:
-    """Return the predicates of *side* in SQL, between a table ``p`` that probes and one ``m``."""
-    return [
-        predicate_sql(
-            condition,
-            f"p.{column_name(schemas[side.probing], condition.probe_field)}",
-            f"m.{column_name(schemas[side.stored], condition.stored_field)}",
-            nan_is_greatest=nan_is_greatest,
-        )
-        for condition in side.conditions
-    ]
+def read_columns(file: StreamData) -> dict[str, np.ndarray]:
+    """Return a whole stream by columns, as statements name them."""
+    tuples = read_whole(file)
+    own = {"id": tuples.id, "ts": tuples.ts, **tuples.fields}
+    return {name: own[field] for name, field in table_columns(file.schema).items()}
 
 
 def quote(text: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -25,24 +25,20 @@ import pyarrow.dataset as ds
 from pyarrow import csv
 
 from actors.feed import StreamFile
-from joins.batch import Batch, Schema
 from joins.hashing import mix
 from joins.queries.query import JoinQuery
 from joins.threads import usable_cores
 from scenarios.engines import flink_job
 from scenarios.engines.engine import (
-    EngineResult,
     PairEngine,
-    column_name,
     pair_totals,
     quote,
-    read_whole,
-    side_predicates,
+    read_columns,
 )
 from scenarios.plan import Plan
 from scenarios.streams import REPOSITORY
 from scenarios.subprocesses import tree_peak_bytes
-from spark_bridge.engines import EngineFailed, Totals
+from spark_bridge.engines import EngineFailed, EngineResult, Totals
 from spark_bridge.session import find_java
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 
@@ -119,11 +115,11 @@ def _write_sides(
     query: JoinQuery, files: Sequence[StreamFile], directory: Path
 ) -> tuple[list[str], list[str]]:
     """Write the sides of all joins; return the statements that declare them, and the joins."""
-    batches, schemas = [read_whole(file) for file in files], [file.schema for file in files]
+    streams = [read_columns(file) for file in files]
     declarations, joins = [], []
-    for side in probe_sides(query, schemas):
+    for side in probe_sides(query, [file.schema for file in files]):
         names: list[str] = []
-        numbers = _numbers(side, batches)
+        numbers = _numbers(side, streams)
         clocks = [at // _MILLISECOND_NS if side.key == "ts" else at for at in numbers]
         # Flink silently loses pairs of times before its epoch.
         origin = min(int(clock.min(initial=0)) for clock in clocks)
@@ -132,26 +128,25 @@ def _write_sides(
         ):
             name = f"{role}{side.probing}"
             path = directory / f"{name}.csv"
-            _write_csv(batches[stream], path, at, clock - origin)
+            own = streams[stream]
+            columns = {"id": own["id"], "ts": own["ts"], "at": at}
+            columns |= {"mixed": mix(own["id"]).view(np.int64), "clock": clock - origin, **own}
+            _write_csv(columns, path)
             names.append(name)
-            declarations.append(_table_statement(name, schemas[stream], path))
-        joins.append(_join_clauses(side, schemas, *names))
+            declarations.append(_table_statement(name, columns, path))
+        joins.append(_join_clauses(side, *names))
     return declarations, joins
 
 
-def _table_statement(name: str, schema: Schema, path: Path) -> str:
+def _table_statement(name: str, columns: Mapping[str, np.ndarray], path: Path) -> str:
     """Return the statement that declares the CSV file of one side of a join.
 
-    Its columns are ``id``, ``ts``, ``at`` (each tuple's number, see
-    `spark_bridge.sql.statement.ProbeSide`), ``mixed`` (the id, mixed), ``clock`` in milliseconds,
-    and the fields.
+    Beside a stream's own its columns are ``at`` (each tuple's number, see
+    `spark_bridge.sql.statement.ProbeSide`), ``mixed`` (the id, mixed), and ``clock``, milliseconds.
     """
-    fields = [
-        f"`{column_name(schema, field)}` {_TYPES[dtype]}" for field, dtype in schema.fields.items()
-    ]
-    columns = [f"`{name}` BIGINT" for name in ("id", "ts", "at", "mixed", "clock")]
+    kinds = [f"`{column}` {_TYPES[str(values.dtype)]}" for column, values in columns.items()]
     return (
-        f"CREATE TABLE {name} ({', '.join(columns + fields)}, "
+        f"CREATE TABLE {name} ({', '.join(kinds)}, "
         "tick AS TO_TIMESTAMP_LTZ(`clock`, 3), "
         f"WATERMARK FOR tick AS tick - INTERVAL '1' SECOND) WITH ({_csv_files(path)})"
     )
@@ -171,14 +166,14 @@ def _by_day(figures: str, pairs: str) -> str:
     return f"SELECT {figures} FROM ({pairs}) GROUP BY TUMBLE(tick, INTERVAL '1' DAY)"
 
 
-def _join_clauses(side: ProbeSide, schemas: Sequence[Schema], probing: str, stored: str) -> str:
+def _join_clauses(side: ProbeSide, probing: str, stored: str) -> str:
     """Return ``FROM ... WHERE ...`` of the pairs of *side*: probing ``p``, stored ``m``."""
     slid = f"MOD(MOD(p.`at`, {side.slide}) + {side.slide}, {side.slide})"
     low, high = side.least, side.above
     if side.key == "ts":  # milliseconds are rounded down on both sides
         low, high = low // _MILLISECOND_NS - 1, -(-high // _MILLISECOND_NS) + 1
     conditions = [
-        *side_predicates(side, schemas, nan_is_greatest=False),
+        *side.predicates("p.", "m.", nan_is_greatest=False),
         f"m.tick BETWEEN p.tick {_interval(low)} AND p.tick {_interval(high)}",
         f"m.`at` BETWEEN p.`at` - {slid} + ({side.below}) AND p.`at` + ({side.above})",
         *(["m.id < p.id"] if side.by_id else []),
@@ -201,26 +196,23 @@ def _csv_files(path: Path) -> str:
     return f"'connector' = 'filesystem', 'path' = {where}, 'format' = 'csv'"
 
 
-def _write_csv(batch: Batch, path: Path, at: np.ndarray, clock: np.ndarray) -> None:
-    """Write a stream in its order; *at* and *clock* are each tuple's number and time, ms.
-
-    Flink reads one file in order; of several, it silently drops what comes late.
-    """
-    columns = {"id": batch.id, "ts": batch.ts, "at": at, "mixed": mix(batch.id).view(np.int64)}
-    columns |= {"clock": clock, **batch.fields}
-    table = pa.table({name: _text(np.asarray(values)) for name, values in columns.items()})
+def _write_csv(columns: Mapping[str, np.ndarray], path: Path) -> None:
+    """Write one side of a join in its order; of several files, Flink drops what comes late."""
+    table = pa.table({name: _text(values) for name, values in columns.items()})
     options = csv.WriteOptions(include_header=False, quoting_style="none")
     csv.write_csv(table, path, options)
 
 
-def _numbers(side: ProbeSide, batches: Sequence[Batch]) -> tuple[np.ndarray, np.ndarray]:
+def _numbers(
+    side: ProbeSide, streams: Sequence[Mapping[str, np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return each probing tuple's own number, and each stored tuple's."""
-    probing, stored = batches[side.probing], batches[side.stored]
+    probing, stored = streams[side.probing], streams[side.stored]
     if side.at == "preceding":
-        at = stored.ts.searchsorted(probing.ts, "right" if side.ties_precede else "left")
+        at = stored["ts"].searchsorted(probing["ts"], "right" if side.ties_precede else "left")
     else:
-        at = getattr(probing, side.at)
-    return at, getattr(stored, side.key)
+        at = probing[side.at]
+    return at, stored[side.key]
 
 
 def _text(values: np.ndarray) -> pa.Array:

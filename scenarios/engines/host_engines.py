@@ -18,17 +18,16 @@ from actors.hosting.process_memory import keep_freed_memory
 from actors.hosting.processes import RayUnavailableError
 from actors.protocol import ActorError
 from actors.result_files import pairs_path, part_files, summary_path
-from scenarios.engines.engine import STEP_ROWS, Engine, EngineResult, PairEngine
+from scenarios.engines.engine import STEP_ROWS, Engine, PairEngine
 from scenarios.plan import Plan
 from scenarios.report.run_summary import latency_ms
 from scenarios.run import execute
 from scenarios.subprocesses import run_alone, tree_peak_bytes
-from spark_bridge.engines import EngineFailed, SparkFailed, Totals
+from spark_bridge.engines import EngineFailed, EngineResult, SparkFailed, Totals
 from spark_bridge.session import SessionOptions, spark_session
 from topologies.semijoin import with_tuple_bytes
 
 if TYPE_CHECKING:
-    from spark_bridge.query_runs import EngineRun
     from spark_bridge.sql.semijoin_batch import Shipping
 
 _MEMORY = "4g"
@@ -112,23 +111,57 @@ def _totals(plan: Plan, directory: Path) -> Totals:
     return totals
 
 
-class SparkHosted(PairEngine):
+class _SparkEngine(PairEngine):
+    """An engine that runs in Spark.
+
+    Parameters
+    ----------
+    warm
+        Whether its session runs the query once before, as part of its start.
+    """
+
+    package = "pyspark"
+    install = "pip install 'joinsim[spark]'"
+
+    def __init__(self, *, warm: bool = False) -> None:
+        self._warm = warm
+
+    def _measure(
+        self,
+        work: Callable[[Any, Path], EngineResult],
+        directory: Path,
+        *,
+        quick_start: bool = False,
+    ) -> EngineResult:
+        """Start Spark for *work* in a *directory*, and measure that, too."""
+        began_s = time.perf_counter()
+        with spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark:
+            if self._warm:
+                before = directory / "before"
+                before.mkdir()
+                work(spark, before)
+            start_seconds = time.perf_counter() - began_s
+            from spark_bridge.query_runs import process_id
+
+            run = work(spark, directory)
+            peak_bytes = tree_peak_bytes(process_id(spark))
+            return replace(run, start_seconds=start_seconds, memory_bytes=peak_bytes)
+
+
+class SparkHosted(_SparkEngine):
     """The plan's topology inside Structured Streaming, its state in Spark's checkpoint.
 
     Parameters
     ----------
     fold
         Whether all of it runs in one stage; None: where Spark has few cores.
-    warm
-        Whether its session runs the query once before, as part of its start.
     """
 
     name = "spark"
-    package = "pyspark"
-    install = "pip install 'joinsim[spark]'"
 
     def __init__(self, *, fold: bool | None = None, warm: bool = False) -> None:
-        self._fold, self._warm = fold, warm
+        super().__init__(warm=warm)
+        self._fold = fold
 
     def cannot(self, plan: Plan) -> str | None:
         """Refuse to write results of more than two streams, which it can only count."""
@@ -147,7 +180,7 @@ class SparkHosted(PairEngine):
         job = replace(plan.job(pairs=plan.config.pairs), live=True)
         graph = plan.topology.build(job, plan.parameters)
 
-        def hosted(spark: Any, folder: Path) -> tuple[EngineRun, str]:
+        def hosted(spark: Any, folder: Path) -> EngineResult:
             cores = spark.sparkContext.defaultParallelism
             folds = cores <= _FEW_CORES if self._fold is None else self._fold
             query = HostedQuery(
@@ -161,54 +194,41 @@ class SparkHosted(PairEngine):
             )
             run = run_hosted(query, directory / "arrivals", folder / "hosted", spark=spark)
             folded = f"; {run.note}" if run.note else ""
-            run = replace(run, wall_seconds=wrote_s + run.wall_seconds)
-            return run, f"topology {plan.topology.name}{folded}"
+            note = f"topology {plan.topology.name}{folded}"
+            return replace(run, wall_seconds=wrote_s + run.wall_seconds, note=note)
 
-        return _measured(hosted, directory, warm=self._warm, quick_start=True)
+        return self._measure(hosted, directory, quick_start=True)
 
 
-class SparkNative(PairEngine):
-    """A stream-stream join of Spark's own; in batch where Spark has no such stream.
-
-    Parameters
-    ----------
-    warm
-        As of `SparkHosted`.
-    """
+class SparkNative(_SparkEngine):
+    """A stream-stream join of Spark's own; in batch where Spark has no such stream."""
 
     name = "native-spark"
-    package = "pyspark"
-    install = "pip install 'joinsim[spark]'"
-
-    def __init__(self, *, warm: bool = False) -> None:
-        self._warm = warm
 
     def run(self, plan: Plan, directory: Path) -> EngineResult:
         """Run the query as a stream; if Spark refuses, in batch, with Spark's reason as a note."""
         from spark_bridge.sql.native import run_batch, run_streaming
 
-        def native(spark: Any, folder: Path) -> tuple[EngineRun, str]:
+        def native(spark: Any, folder: Path) -> EngineResult:
             try:
                 run = run_streaming(plan.query, plan.stored_files, folder, spark=spark)
-                return run, "stream-stream join, pairs written"
+                return replace(run, note="stream-stream join, pairs written")
             except SparkFailed as error:
                 run = run_batch(plan.query, plan.stored_files, spark=spark)
-                return run, f"batch, bucketed, pairs counted; as a stream: {error}"
+                return replace(run, note=f"batch, bucketed, pairs counted; as a stream: {error}")
 
-        return _measured(native, directory, warm=self._warm)
+        return self._measure(native, directory)
 
 
-class SparkShipping(Engine):
+class SparkShipping(_SparkEngine):
     """A batch join of Spark's own that ships full tuples, or reduces them by semijoins first.
 
     Tuples are as wide as the plan's parameter ``tuple_bytes`` makes them, if it has one; else they
     have their join fields alone.
     """
 
-    package = "pyspark"
-    install = "pip install 'joinsim[spark]'"
-
     def __init__(self, shipping: Shipping) -> None:
+        super().__init__()
         self._shipping = shipping
         self.name = f"spark-{shipping}"
 
@@ -227,39 +247,9 @@ class SparkShipping(Engine):
         files = replace(plan, files=job.files).stored_files
         width = " and ".join(f"{file.schema.width_bytes:,}" for file in files)
         note = f"batch, pairs counted; tuples have {width} further bytes"
-        return _measured(
-            lambda spark, _: (run_shipping(plan.query, files, self._shipping, spark=spark), note),
-            directory,
-        )
 
+        def shipping(spark: Any, folder: Path) -> EngineResult:
+            run = run_shipping(plan.query, files, self._shipping, spark=spark)
+            return replace(run, note=note)
 
-def _measured(
-    work: Callable[[Any, Path], tuple[EngineRun, str]],
-    directory: Path,
-    *,
-    warm: bool = False,
-    quick_start: bool = False,
-) -> EngineResult:
-    """Start Spark for *work* in a *directory*; it returns its run and a note on it.
-
-    In a session that is to be *warm* it is done once before, as part of the start.
-    """
-    began_s = time.perf_counter()
-    with spark_session(SessionOptions(memory=_MEMORY, quick_start=quick_start)) as spark:
-        if warm:
-            before = directory / "before"
-            before.mkdir()
-            work(spark, before)
-        start_seconds = time.perf_counter() - began_s
-        from spark_bridge.query_runs import process_id
-
-        run, note = work(spark, directory)
-        return EngineResult(
-            totals=run.totals,
-            start_seconds=start_seconds,
-            wall_seconds=run.wall_seconds,
-            steady_tps=run.steady_tps,
-            shuffled_bytes=run.shuffled_bytes,
-            memory_bytes=tree_peak_bytes(process_id(spark)),
-            note=note,
-        )
+        return self._measure(shipping, directory)

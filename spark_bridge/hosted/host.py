@@ -9,7 +9,8 @@ columns took half of a trigger.
 *The query.* Batches go to every shard that has sources. Each stage of the graph is one
 ``transformWithState`` over its shards, which write their results and their state (see `stage`).
 By trigger, Spark commits offsets and which state is the last, so that a query that was killed
-continues without a pair missing or doubled.
+continues without a pair missing or doubled. It goes on with its own checkpoint, and takes over no
+other's: a checkpoint has a description of its query.
 
 *The rehearsal.* A Python worker takes a second before its first trigger: it starts, imports what
 actors consist of, and loads kernels. Spark takes as long to plan that trigger, and seldom keeps all
@@ -24,13 +25,15 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as sf
@@ -38,11 +41,10 @@ from pyspark.sql import functions as sf
 from actors.feed import StreamFile, open_feed
 from actors.serialisation import to_bytes
 from actors.source import ARRIVALS, Arriving, Feeding, TakesArrivals
-from actors.whole_files import remove_unfinished
+from actors.whole_files import remove_unfinished, write_text
 from joins.arrivals import Arrivals
 from joins.errors import DataError
-from spark_bridge.engines import EngineUnavailable
-from spark_bridge.hosted.checkpoint import claim_checkpoint, describe_query
+from spark_bridge.engines import EngineResult, EngineUnavailable
 from spark_bridge.hosted.operator import StageOperator
 from spark_bridge.hosted.shard import (
     ROW,
@@ -52,7 +54,7 @@ from spark_bridge.hosted.shard import (
     unpack_letters,
 )
 from spark_bridge.hosted.stage import HostedQuery, HostedRun, Stage, rehearse
-from spark_bridge.query_runs import COUNTS, PAIRS, TAKEN, EngineRun, query_session, run_stream
+from spark_bridge.query_runs import COUNTS, PAIRS, TAKEN, query_session, run_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,6 +68,9 @@ _ARRIVALS = "tuples bigint, parcel binary"
 _BATCH_ROWS = 1 << 17
 """Arrivals in a parcel: some megabytes, which Arrow and the JVM process best."""
 
+_ABOUT = "joinsim.json"
+"""Whose checkpoint it is."""
+
 _REHEARSED = 96
 """Arrivals of the log that workers rehearse with."""
 
@@ -78,27 +83,17 @@ _SETTINGS = {
 
 def run_hosted(
     query: HostedQuery, arrivals: Path, folder: Path, *, spark: SparkSession
-) -> EngineRun:
+) -> EngineResult:
     """Run *query* over the log in the folder *arrivals* until what is there has been taken.
 
-    Parameters
-    ----------
-    arrivals
-        Each of its files is a trigger, which has a fixed cost of about half a second and should
-        have some 100,000 tuples.
-    folder
-        Receives ``checkpoint`` and ``found``, the results as Parquet. A run of the same query that
-        was there before continues.
+    Each file of the log is a trigger, which has a fixed cost of about half a second and should have
+    some 100,000 tuples. *folder* receives ``checkpoint`` and ``found``, the results as Parquet. A
+    run of the same query that was there before continues.
 
-    Raises
-    ------
-    DataError
-        The checkpoint in *folder* is of another query or log, or is incomplete; there are results
-        without one; or results of more than two streams are to be written.
-    EngineUnavailable
-        This Spark has no stateful operators for Python.
-    SparkFailed
-        The query failed; the message is Spark's.
+    Raise :exc:`DataError` where the checkpoint in *folder* is of another query or log, or is
+    incomplete, where there are results without one, and where results of more than two streams are
+    to be written; :exc:`EngineUnavailable` where this Spark has no stateful operators for Python;
+    and :exc:`SparkFailed`, with Spark's message, where the query failed.
     """
     began_s = time.perf_counter()
     need_stateful_operators()
@@ -237,11 +232,8 @@ def rehearsing(
 ) -> Iterator[None]:
     """Have *workers* Python workers rehearse *query* from now on, beside what is done here.
 
-    Parameters
-    ----------
-    first_parcel
-        Returns a parcel with the first tuples of all streams; it is called in another thread. What
-        it or the rehearsal raises is ignored: the query itself will meet it again.
+    *first_parcel* returns a parcel with the first tuples of all streams, in another thread. What it
+    or the rehearsal raises is ignored: the query itself will meet it again.
     """
 
     def rehearse_in_workers() -> None:
@@ -255,3 +247,102 @@ def rehearsing(
         beside.submit(rehearse_in_workers)
         beside.submit(load_library)
         yield
+
+
+def describe_query(
+    query: HostedQuery, actors: Sequence[Any], partitions: int, arrivals: Path
+) -> dict[str, Any]:
+    """Return as JSON all that a run's state and results depend on; *actors* are by stage."""
+    description = {
+        "query": query.text,
+        "streams": [[schema.stream, dict(schema.fields)] for schema in query.schemas],
+        "arrivals": os.fspath(arrivals.absolute()),
+        "actors": {
+            name: [_name_of(spec.actor), _as_json(spec.arguments)]
+            for name, spec in query.specs.items()
+        },
+        "wiring": {name: dict(ports) for name, ports in query.wiring.items()},
+        "stages": actors,
+        "partitions": partitions,
+        "pairs": query.pairs,
+        "seed": query.seed,
+    }
+    read_back: dict[str, Any] = json.loads(json.dumps(description))
+    return read_back
+
+
+def _as_json(value: Any) -> Any:
+    """Return an argument of an actor as JSON has it; of an object its class, and its fields if any.
+
+    Paths are left out: of the streams' files, what counts is the log of their arrivals.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _as_json(one) for name, one in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [_as_json(one) for one in value]
+    if isinstance(value, Set):
+        return sorted((_as_json(one) for one in value), key=repr)
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, partial):
+        return _as_json([value.func, value.args, value.keywords])
+    if isinstance(value, Path):
+        return None
+    if is_dataclass(value) and not isinstance(value, type):
+        content = {field.name: _as_json(getattr(value, field.name)) for field in fields(value)}
+        return {"class": _name_of(type(value))} | content
+    return _name_of(value if hasattr(value, "__qualname__") else type(value))
+
+
+def _name_of(code: Any) -> str:
+    return f"{code.__module__}.{code.__qualname__}"
+
+
+def claim_checkpoint(checkpoint: Path, description: Mapping[str, Any], *, results: Path) -> None:
+    """Claim the folder *checkpoint* for the query of this *description*, which writes *results*.
+
+    Continuing another query's would give an answer to neither, and so would results of both. Raise
+    :exc:`DataError` for a checkpoint of another query, with what differs, and for results without
+    one.
+    """
+    about = checkpoint / _ABOUT
+    if not about.exists():
+        if checkpoint.exists() and any(checkpoint.iterdir()):
+            raise DataError(
+                f"{checkpoint} is no checkpoint of joinsim's: there is no {_ABOUT} in it; name "
+                "another folder"
+            )
+        if results.exists() and any(results.iterdir()):
+            raise DataError(
+                f"{results} has results of a query whose checkpoint is gone: delete them, or name "
+                "another folder"
+            )
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        write_text(about, json.dumps(description, indent=1))
+        return
+    before = json.loads(about.read_text(encoding="utf-8"))
+    if description != before:
+        where, theirs, ours = _difference(before, description)
+        raise DataError(
+            f"{checkpoint} is the checkpoint of another query: its {where} is "
+            f"{_short(theirs)}, here it is {_short(ours)}; name another folder, or "
+            "delete it and the results next to it to begin anew"
+        )
+
+
+def _difference(theirs: Any, ours: Any, *where: str) -> tuple[str, Any, Any]:
+    """Return the first place where two unequal values of JSON differ, and both values."""
+    sides = [dict(enumerate(side)) if isinstance(side, list) else side for side in (theirs, ours)]
+    if all(isinstance(side, dict) for side in sides):
+        one, other = sides
+        name = next(n for n in [*other, *one] if n not in one or one[n] != other.get(n))
+        return _difference(one.get(name), other.get(name), *where, str(name))
+    return ".".join(where), theirs, ours
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 200 else text[:200] + "..."

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -117,8 +117,7 @@ ROW = "via int, stage int, shard int, parcel binary"
 is for, and the parcel."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShardLetter:
+class ShardLetter(NamedTuple):
     """A message on its way to actors of one shard.
 
     Attributes
@@ -146,14 +145,7 @@ def pack_letters(letters: Iterable[tuple[ShardLetter, bytes]]) -> bytes:
     """Return a parcel of *letters*, each with its payload as bytes."""
     return to_bytes(
         [
-            [
-                letter.order,
-                letter.rank,
-                letter.sender,
-                letter.port,
-                np.frombuffer(payload, np.uint8),
-                list(letter.receivers),
-            ]
+            [*letter[:4], np.frombuffer(payload, np.uint8), list(letter.receivers)]
             for letter, payload in letters
         ]
     )
@@ -194,14 +186,7 @@ class StageShard:
     There is no clock. Tuples are born at 0, and between two triggers more time passes than any
     actor waits for: timers run out at the end of the trigger that set them, in their order.
 
-    Parameters
-    ----------
-    home
-        Which shard this is.
-    stages
-        Where all actors but sinks run.
-    specs, wiring, seed
-        As for every host.
+    It is the shard *home* of the *stages*; *specs*, *wiring* and *seed* are as for every host.
     """
 
     def __init__(

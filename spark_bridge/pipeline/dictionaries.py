@@ -8,7 +8,7 @@ they are numbered in one pass, in bounded memory.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -60,36 +60,18 @@ class Dictionary:
     streams: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Member:
-    """A field of a dictionary, and the texts of its column; None when it is not text."""
-
-    stream: str
-    field: str
-    texts: DataFrame | None
-
-
 def build_dictionaries(
     spark: SparkSession, tasks: Sequence[Task], folder: Path
 ) -> tuple[dict[str, Dictionary], dict[str, Typed]]:
     """Collect the texts of all fields of *tasks* that may have some, by the dictionary's name.
 
     The second result is the rows of these tasks, by stream: to find the types of CSV is a pass.
+    *folder* (existing, empty, of a plain name) receives the files, and links that rows are read by.
 
     A field without text is in no dictionary. Fields that are all text by their type in Parquet
     stay text, digits too; beside others, one of which most values are numbers has numbers. A
     dictionary has every text of its columns, including those of rejected rows and of rows that a
     condition leaves out.
-
-    Parameters
-    ----------
-    spark
-        Any session; a sibling of it is used.
-    tasks
-        The streams that are prepared together.
-    folder
-        Existing, empty folder with a plain name, which receives the files, and links that the rows
-        are read by.
 
     Raise :exc:`DataError` if fields of one dictionary are text in one stream and not in another,
     or a source cannot be read.
@@ -97,7 +79,7 @@ def build_dictionaries(
     session = pipeline_session(spark)
     dictionaries: dict[str, Dictionary] = {}
     typed: dict[str, Typed] = {}
-    groups: dict[str, list[_Member]] = {}
+    groups: dict[str, dict[tuple[str, str], DataFrame | None]] = {}
     others = {
         name
         for task in tasks
@@ -105,31 +87,31 @@ def build_dictionaries(
         if not _is_text_by_type(task, field)
     }
     for number, task in enumerate(task for task in tasks if task.source.codes):
-        links = folder / f"links-{number}"
+        source, links = task.source, folder / f"links-{number}"
         links.mkdir()
-        with errors_about(f"stream {task.source.name!r} ({task.source.files})"):
-            typed[task.source.name] = typed_rows(
-                session,
-                task,
-                links,
-                text_fields=[
-                    field for field, name in task.source.codes.items() if name not in others
-                ],
-            )
-            for name, member in _members(task, typed[task.source.name]):
-                groups.setdefault(name, []).append(member)
-    for number, (name, members) in enumerate(groups.items()):
-        if not any(member.texts is not None for member in members):
+        text_fields = [field for field, name in source.codes.items() if name not in others]
+        with errors_about(f"stream {source.name!r} ({source.files})"):
+            typed[source.name] = typed_rows(session, task, links, text_fields)
+            for field, name in source.codes.items():
+                group = groups.setdefault(name, {})
+                group[source.name, field] = _texts(task, typed[source.name], field)
+    for number, (name, group) in enumerate(groups.items()):
+        texts = {place: frame for place, frame in group.items() if frame is not None}
+        if not texts:
             continue
-        _require_texts(members)
+        first = ".".join(next(iter(texts)))
+        for stream, field in group:
+            if (stream, field) not in texts:
+                raise DataError(
+                    f"stream {stream!r}: join field {field!r} is compared with {first}, which is "
+                    "text, and is not text itself"
+                )
         ordered, file = folder / f"sorted-{number}", folder / f"codes-{number}.parquet"
-        with errors_about(f"the texts of {members[0].stream}.{members[0].field}"):
-            texts = reduce(
-                DataFrame.union, (m.texts for m in members if m.texts is not None)
-            ).distinct()
-            texts.sort("value").write.parquet(str(ordered))
+        with errors_about(f"the texts of {first}"):
+            distinct = reduce(DataFrame.union, texts.values()).distinct()
+            distinct.sort("value").write.parquet(str(ordered))
         size, digest = _number(ordered, file)
-        streams = tuple(dict.fromkeys(member.stream for member in members))
+        streams = tuple(dict.fromkeys(stream for stream, _ in texts))
         dictionaries[name] = Dictionary(file=file, size=size, digest=digest, streams=streams)
     # Also of streams that are complete already, whose files are not checked later.
     for task in tasks:
@@ -162,26 +144,14 @@ def _is_text_by_type(task: Task, field: str) -> bool:
     return file.format == "parquet" and kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
-def _members(task: Task, typed: Typed) -> Iterator[tuple[str, _Member]]:
-    source, layout = task.source, task.layout
-    for field, name in source.codes.items():
-        column = layout.fields.get(field)
-        texts = None
-        if column is not None and typed.types[column] == CODED:
-            value = sql_name(column)
-            texts = typed.frame.filter(f"{text_value(value, task.files[0].format)} is not null")
-            texts = texts.select(sf.expr(value).alias("value"))
-        yield name, _Member(stream=source.name, field=field, texts=texts)
-
-
-def _require_texts(members: list[_Member]) -> None:
-    text = next(member for member in members if member.texts is not None)
-    for member in members:
-        if member.texts is None:
-            raise DataError(
-                f"stream {member.stream!r}: join field {member.field!r} is compared with "
-                f"{text.stream}.{text.field}, which is text, and is not text itself"
-            )
+def _texts(task: Task, typed: Typed, field: str) -> DataFrame | None:
+    """Return the texts of a *field* as the column ``value``; None where it is not text."""
+    column = task.layout.fields.get(field)
+    if column is None or typed.types[column] != CODED:
+        return None
+    value = sql_name(column)
+    filled = typed.frame.filter(f"{text_value(value, task.files[0].format)} is not null")
+    return filled.select(sf.expr(value).alias("value"))
 
 
 def _number(ordered: Path, to: Path) -> tuple[int, str]:

@@ -54,34 +54,14 @@ def prepare(
     files. A stream is replaced in one step, when its successor is complete. The streams are
     prepared one after the other; where one fails, those before it remain.
 
-    Parameters
-    ----------
-    sources
-        One or more streams, of different names.
-    out
-        Folder that receives a folder per stream (see `prepared`).
-    spark
-        A running session to use; by default one is started, and stopped again.
-    segment_rows
-        Most rows in one segment file.
-    progress
-        Called at every stage.
-    on_spark
-        Called before Spark starts, where there is something for it to do.
+    Each stream has a folder in *out* (see `prepared`), and segments of at most *segment_rows* rows.
+    *spark* is a running session to use; by default one is started, and stopped again. *progress* is
+    called at every stage, and *on_spark* before Spark starts, where there is something for it to
+    do. The result is in the order of *sources*, whose names differ.
 
-    Returns
-    -------
-    list of PreparedStream
-        In the order of *sources*.
-
-    Raises
-    ------
-    DataError
-        A file, an option or an output folder is not usable, or every row was rejected.
-    EngineUnavailable
-        Spark is needed and cannot start.
-    OutputError
-        There is no room on the disk.
+    Raise :exc:`DataError` where a file, an option or a folder is not usable, or every row was
+    rejected; :exc:`EngineUnavailable` where Spark is needed and cannot start; and
+    :exc:`OutputError` where there is no room on the disk.
     """
     if isinstance(sources, RawSource):
         sources = [sources]

@@ -192,22 +192,34 @@ def _inspect(path: Path) -> RawFile:
     if not path.is_file():
         raise DataError(f"{path} is not a file; {_ALLOWED}")
     require_utf8(path, DataError)
+    name = path.name.lower()
+    rows: int | None = None
     with _readable(path):
         about = path.stat()
-        size_bytes = about.st_size
+        if about.st_size == 0:
+            raise DataError(f"{path} is empty (0 bytes); {_ALLOWED}")
         with path.open("rb") as raw:
-            head = raw.read(4096)
-            raw.seek(max(0, size_bytes - len(MAGIC)))
+            head = raw.read(len(MAGIC))
+            raw.seek(max(0, about.st_size - len(MAGIC)))
             tail = raw.read()
-            if size_bytes == 0:
-                raise DataError(f"{path} is empty (0 bytes); {_ALLOWED}")
-            format_, columns, rows = _describe(path, head, tail)
+        if head == MAGIC:
+            if tail != MAGIC:
+                raise DataError(
+                    f"{path} is a truncated Parquet file: its end is missing; copy it again"
+                )
+            format_, (columns, rows) = "parquet", _footer(path)
+        elif name.endswith(PARQUET_ENDINGS):
+            raise DataError(f"{path} is not a Parquet file, whatever its name says; {_ALLOWED}")
+        elif name.endswith(CSV_ENDINGS):
+            format_, columns = "csv", dict.fromkeys(_header(path), pa.string())
+        else:
+            raise DataError(f"{path} is neither CSV nor Parquet; {_ALLOWED}")
     return RawFile(
         path=path.absolute(),
         format=format_,
         columns=columns,
         rows=rows,
-        size_bytes=size_bytes,
+        size_bytes=about.st_size,
         modified_ns=about.st_mtime_ns,
     )
 
@@ -226,23 +238,6 @@ def _digest(path: Path, size_bytes: int, modified_ns: int) -> str:
     """Return the sha256 of *path*, once for two streams that are made of one large file."""
     with path.open("rb") as raw:
         return hashlib.file_digest(raw, "sha256").hexdigest()
-
-
-def _describe(
-    path: Path, head: bytes, tail: bytes
-) -> tuple[str, dict[str, pa.DataType], int | None]:
-    name = path.name.lower()
-    if head.startswith(MAGIC):
-        if tail != MAGIC:
-            raise DataError(
-                f"{path} is a truncated Parquet file: its end is missing; copy it again"
-            )
-        return "parquet", *_footer(path)
-    if name.endswith(PARQUET_ENDINGS):
-        raise DataError(f"{path} is not a Parquet file, whatever its name says; {_ALLOWED}")
-    if not name.endswith(CSV_ENDINGS):
-        raise DataError(f"{path} is neither CSV nor Parquet; {_ALLOWED}")
-    return "csv", {column: pa.string() for column in _header(path)}, None
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:

@@ -14,7 +14,7 @@ from pathlib import Path
 from joins.errors import DataError, suggest
 from spark_bridge.pipeline.expressions import Expression, check_expression
 from spark_bridge.pipeline.quotes import records_span_lines
-from spark_bridge.pipeline.raw_files import RawFile, inspect_files
+from spark_bridge.pipeline.raw_files import RawFile
 
 ROWS = "rows"
 """As an event time or an arrival: the order of the rows in the files."""
@@ -182,15 +182,6 @@ def _join_fields(source: RawSource, names: Mapping[str, str]) -> dict[str, str]:
             _require(source, name, list(names), "join field")
         fields[name] = by_name[name]
     return fields
-
-
-def stream_layout(source: RawSource) -> ColumnLayout:
-    """Return which columns the stream of *source* has of it, from its headers.
-
-    Raise :exc:`DataError` as `inspect_files` and `lay_out` do.
-    """
-    files = inspect_files(source.paths)
-    return lay_out(source, list(files[0].columns))
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
 """The stages that turn one source into one stream, in Spark.
 
-A source of more than one bucket (see `segments`) is read three times: a sample of its times says
-where to cut, one pass counts the rows of each bucket and what is wrong with the others, and one
-writes.
+A source is read once: its rows are counted as they are written. One of more than one bucket (see
+`segments`) is read before, for a sample of its times that says where to cut; and one with rejected
+rows is read again, for what is wrong with them.
 """
 
 from __future__ import annotations
@@ -23,19 +23,7 @@ from spark_bridge.engines import plain_name
 from spark_bridge.pipeline.dictionaries import CODED, Dictionary, with_codes
 from spark_bridge.pipeline.raw_files import require_unchanged
 from spark_bridge.pipeline.raw_source import ROWS, ColumnLayout, RawSource, Task, free_name
-from spark_bridge.pipeline.segments import (
-    ONE_BUCKET,
-    SOURCE_PLACE,
-    Buckets,
-    Span,
-    bucket_of,
-    buckets_needed,
-    buckets_of,
-    move_parts,
-    sample_bounds,
-    source_place,
-    write_segments,
-)
+from spark_bridge.pipeline.segments import number_rows, sample_bounds, write_sorted
 from spark_bridge.pipeline.typed_rows import (
     FILE,
     NANOS,
@@ -54,7 +42,6 @@ from spark_bridge.pipeline.validation import (
     KINDS,
     REASON,
     TS,
-    ValidatedRows,
     validate,
 )
 from spark_bridge.pipeline.values import filled, text_nanos
@@ -62,10 +49,8 @@ from spark_bridge.prepared import (
     REJECTED,
     SEGMENTS,
     PreparedStream,
-    arrival_delays,
-    check_segments,
+    TimeOrder,
     codes_file,
-    order_notes,
     publish,
     save_summary,
 )
@@ -73,18 +58,16 @@ from spark_bridge.sql.statement import sql_name
 
 REASONS_LISTED = 5  # in an error message
 _ONE_TASK_BYTES = 8 << 20  # below this a shuffle costs more than a second task saves
-_BUCKET = "__joinsim_bucket"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowCounts:
-    """The result of one pass over the validated rows: how many, what is wrong, and when."""
+    """How many rows are valid and how many are not, why, and the notes on what valid ones lost."""
 
     valid: int
-    reasons: Counter[str]
     rejected: int
-    lost: dict[str, int]
-    buckets: Buckets
+    reasons: Counter[str]
+    lost: list[str]
 
 
 def build(
@@ -96,22 +79,10 @@ def build(
     *,
     only_rejected: Path,
 ) -> None:
-    """Build the stream of *task* in ``folder/stream``.
+    """Build the stream of *task* in ``folder/stream``; *folder* is for temporary files, too.
 
-    Parameters
-    ----------
-    spark
-        Any session; a sibling of it is used, with settings of its own.
-    task
-        What to build from what.
-    folder
-        Existing, empty folder for the stream and for temporary files.
-    dictionaries
-        Of the source's text fields, by the names that it has for them.
-    typed
-        The source's rows, where its dictionaries were made of them; None reads the files.
-    only_rejected
-        Folder for the rejected rows when all are.
+    *dictionaries* are those of its text fields, by name, and *typed* its rows where they were made
+    of them; None reads the files. Where all rows are rejected, they land in *only_rejected*.
 
     Raise :exc:`DataError` with the reason why the source cannot become a stream.
     """
@@ -131,94 +102,75 @@ def _build(
     folder: Path,
     only_rejected: Path,
 ) -> None:
-    source, files, layout, stream = task.source, task.files, task.layout, folder / "stream"
+    source, layout, stream = task.source, task.layout, folder / "stream"
     stream.mkdir()
     task.report("judge")
-    rows = validate(task, typed)
-    watched = _watched(typed, layout)
-    # What fits into one segment is written in one pass, which counts it too.
-    at_once = buckets_needed(typed.rows, task.segment_rows) == 1
-    passing, seen = rows.frame, Observation()
-    counts, buckets = None, ONE_BUCKET
-    if at_once:
-        passing = _count_passing(rows.frame, seen, watched)
-    else:
-        bounds = sample_bounds(rows.frame, typed.rows, task.segment_rows)
-        counts = _count(rows.frame, bounds, watched)
-        _require_some(counts, rows.frame, task, folder, only_rejected)
-        buckets = counts.buckets
-    valid = passing.filter(f"{KINDS} = ''")
+    typed = validate(task, typed)
+    bounds = sample_bounds(typed.frame, typed.rows, task.segment_rows)
+    watched, seen = _watched(typed, layout), Observation()
+    valid = _counted(typed.frame, seen, watched).filter(f"{KINDS} = ''")
     settings = typed.frame.sparkSession.conf
-    settings.set("spark.sql.shuffle.partitions", str(len(buckets.counts)))
+    settings.set("spark.sql.shuffle.partitions", str(len(bounds) + 1))
     task.report("write")
+    if source.arrival == ROWS:
+        before = Window.orderBy(FILE, ROW).rowsBetween(Window.unboundedPreceding, 0)
+        valid = valid.withColumn(ARRIVES, sf.max(TS).over(before))
     coded = {
         name: dictionaries[source.codes[name]]
         for name, column in layout.fields.items()
         if typed.types[column] == CODED
     }
-    if source.arrival == ROWS:
-        before = Window.orderBy(FILE, ROW).rowsBetween(Window.unboundedPreceding, 0)
-        valid = valid.withColumn(ARRIVES, sf.max(TS).over(before))
-    code_files = {name: folder / f"codes-{place}.parquet" for place, name in enumerate(coded)}
-    for name, file in code_files.items():
-        shutil.copyfile(coded[name].file, file)
-    valid = with_codes(valid, {FIELD + name: file for name, file in code_files.items()})
-    in_order = write_segments(
+    valid = with_codes(valid, {FIELD + name: one.file for name, one in coded.items()})
+    write_sorted(
         valid,
         _columns(source, layout),
-        buckets,
+        bounds,
         rows=source.rows or typed.rows,
-        segment_rows=task.segment_rows,
-        few=sum(file.size_bytes for file in files) < _ONE_TASK_BYTES,
-        scratch=folder / "segments",
-        to=stream / SEGMENTS,
+        few=sum(file.size_bytes for file in task.files) < _ONE_TASK_BYTES,
+        to=folder / "sorted",
     )
-    if counts is None:
-        counts = _passed(seen, watched)
-        if counts.rejected or not counts.valid:
-            counts = _count(rows.frame, [], watched)
-        _require_some(counts, rows.frame, task, folder, only_rejected)
+    counts = _count(typed.frame, seen.get, watched)
+    _require_some(counts, typed.frame, task, folder, only_rejected)
+    length = min(counts.valid, source.rows or counts.valid)
+    numbered = number_rows(
+        folder / "sorted", stream / SEGMENTS, rows=length, segment_rows=task.segment_rows
+    )
     task.report("check")
-    require_unchanged(files)
-    for name, file in code_files.items():
-        file.rename(stream / codes_file(name))
-    _summarise(task, typed, rows, counts, coded, stream, in_order=in_order)
+    require_unchanged(task.files)
+    assert numbered.rows == length, f"{numbered.rows} rows in the segments, {length} counted"
+    for name, dictionary in coded.items():
+        shutil.copyfile(dictionary.file, stream / codes_file(name))
+    _summarise(task, typed, counts, numbered, coded, stream)
     shutil.rmtree(only_rejected, ignore_errors=True)  # of an earlier run
 
 
 def _summarise(
     task: Task,
     typed: Typed,
-    rows: ValidatedRows,
     counts: RowCounts,
+    numbered: TimeOrder,
     coded: Mapping[str, Dictionary],
     stream: Path,
-    *,
-    in_order: bool,
 ) -> None:
-    """Check what was written in the folder *stream*, and write its summary."""
+    """Write the summary of what was written in the folder *stream*."""
     source, layout = task.source, task.layout
-    length = min(counts.valid, source.rows or counts.valid)
-    span = check_segments(stream / SEGMENTS)
-    assert span.rows == length, f"{span.rows} rows in the segments, {length} counted"
-    notes = [*layout.notes, *rows.notes, *_code_notes(source.name, coded)]
-    notes += order_notes(span.repeated, in_order=in_order or source.arrival is not None)
-    notes += [note.format(lost) for note, lost in counts.lost.items() if lost]
-    if length < counts.valid:
-        notes.append(f"the first {length:,} of {counts.valid:,} valid rows, by event time")
+    notes = [*layout.notes, *typed.notes, *_code_notes(source.name, coded)]
+    notes += [*numbered.notes, *counts.lost]
+    if numbered.rows < counts.valid:
+        notes.append(f"the first {numbered.rows:,} of {counts.valid:,} valid rows, by event time")
     prepared = PreparedStream(
         name=source.name,
         path=stream / SEGMENTS,
-        rows=length,
+        rows=numbered.rows,
         rejected=counts.rejected,
         rejected_reasons=dict(counts.reasons.most_common()),
-        schema=Schema(stream=source.name, fields=rows.dtypes),
-        first_ts=span.first_ts,
-        last_ts=span.last_ts,
+        schema=Schema(stream=source.name, fields=typed.dtypes),
+        first_ts=numbered.first_ts,
+        last_ts=numbered.last_ts,
         notes=tuple(notes),
         fingerprint=task.fingerprint,
         time=typed.time if source.time is None else source.time,
-        delays=None if source.arrival is None else arrival_delays(stream / SEGMENTS),
+        delays=numbered.delays,
         codes={name: dictionary.digest for name, dictionary in coded.items()},
         own_names=layout.own_names,
     )
@@ -234,16 +186,17 @@ def _require_some(
     counts: RowCounts, frame: DataFrame, task: Task, folder: Path, only_rejected: Path
 ) -> None:
     """Write down the rejected rows; raise :exc:`DataError` where there is no valid one."""
-    source, stream = task.source, folder / "stream"
+    source, rejected = task.source, folder / "stream" / REJECTED
     if not counts.valid + counts.rejected:
         require_unchanged(task.files)
         raise DataError(
             f"stream {source.name!r}: no row of {source.files} satisfies {source.where!r}"
         )
     if counts.rejected:
-        _write_rejected(frame, task, folder / "rejected", stream / REJECTED)
+        _write_rejected(frame, task, folder / "rejected", rejected)
     if counts.valid == 0:
-        _give_up(source, counts, stream, only_rejected)
+        publish(rejected, only_rejected)
+        raise _all_rejected(source, counts, only_rejected)
 
 
 def _watched(typed: Typed, layout: ColumnLayout) -> dict[str, str]:
@@ -268,37 +221,8 @@ def _watched(typed: Typed, layout: ColumnLayout) -> dict[str, str]:
     return watched
 
 
-def _count(frame: DataFrame, bounds: list[int], watched: dict[str, str]) -> RowCounts:
-    """Count the rows by what is wrong, and the valid ones by bucket: one pass over the source."""
-    lost = [sf.expr(f"count_if({condition})") for condition in watched.values()]
-    place = source_place()
-    counted = (
-        frame.groupBy(KINDS, bucket_of(bounds).alias(_BUCKET))
-        .agg(sf.count(sf.lit(1)), sf.min(place), sf.max(place), sf.array(*lost))
-        .collect()
-    )
-    spans: dict[int, Span] = {}
-    reasons: Counter[str] = Counter()
-    gone = [0] * len(watched)
-    rejected = 0
-    for kinds, bucket, rows, first, last, lost_here in sorted(tuple(row) for row in counted):
-        if kinds:
-            rejected += rows
-            reasons.update(dict.fromkeys(kinds.split("\n"), rows))
-        else:
-            spans[bucket] = Span(rows=rows, first=first, last=last)
-            gone = [a + b for a, b in zip(gone, lost_here, strict=True)]
-    return RowCounts(
-        valid=sum(span.rows for span in spans.values()),
-        reasons=reasons,
-        rejected=rejected,
-        lost=dict(zip(watched, gone, strict=True)),
-        buckets=buckets_of(bounds, spans),
-    )
-
-
-def _count_passing(frame: DataFrame, seen: Observation, watched: dict[str, str]) -> DataFrame:
-    """Return *frame*, which counts the rows that pass through it (see `_passed`)."""
+def _counted(frame: DataFrame, seen: Observation, watched: dict[str, str]) -> DataFrame:
+    """Return *frame*, of which *seen* has what passes through it (see `_count`)."""
     lost = [
         sf.expr(f"count_if({KINDS} = '' and {condition})").alias(f"lost_{place}")
         for place, condition in enumerate(watched.values())
@@ -307,24 +231,30 @@ def _count_passing(frame: DataFrame, seen: Observation, watched: dict[str, str])
     return frame.observe(seen, sf.count(sf.lit(1)).alias("rows"), valid, *lost)
 
 
-def _passed(seen: Observation, watched: dict[str, str]) -> RowCounts:
-    """Return what was counted of the rows that have passed; not what is wrong with the others."""
-    counted = seen.get
+def _count(frame: DataFrame, seen: Mapping[str, int], watched: dict[str, str]) -> RowCounts:
+    """Return what was *seen* of the rows of *frame*, with what is wrong with the rejected ones."""
+    reasons: Counter[str] = Counter()
+    rejected = seen["rows"] - seen["valid"]
+    if rejected:
+        kinds = frame.filter(f"{KINDS} <> ''").groupBy(KINDS).count()
+        for kind, rows in sorted(tuple(row) for row in kinds.collect()):
+            reasons.update(dict.fromkeys(kind.split("\n"), rows))
+    lost = {note: seen[f"lost_{place}"] for place, note in enumerate(watched)}
     return RowCounts(
-        valid=counted["valid"],
-        reasons=Counter(),
-        rejected=counted["rows"] - counted["valid"],
-        lost={note: counted[f"lost_{place}"] for place, note in enumerate(watched)},
-        buckets=ONE_BUCKET,
+        valid=seen["valid"],
+        rejected=rejected,
+        reasons=reasons,
+        lost=[note.format(rows) for note, rows in lost.items() if rows],
     )
 
 
 def _columns(source: RawSource, layout: ColumnLayout) -> list[Column]:
-    """Return the columns of a segment after ``id``, in order."""
+    """Return the columns of what is written sorted, in order (see `number_rows`)."""
     by_source = {column: name for name, column in layout.fields.items()}
     columns = [sf.col(TS).alias("ts")]
     if source.arrival is not None:
-        columns += [sf.col(ARRIVES).alias(ARRIVAL), sf.col(SOURCE_PLACE).alias(PLACE)]
+        columns.append(sf.col(ARRIVES).alias(ARRIVAL))
+    columns.append(sf.col(PLACE))
     for column, name in layout.names.items():
         is_field = column in by_source
         value = quoted(FIELD + by_source[column]) if is_field else quoted(column)
@@ -355,19 +285,20 @@ def _write_rejected(frame: DataFrame, task: Task, scratch: Path, to: Path) -> No
         )
     )
     rejected.write.option("compression", "zstd").parquet(str(scratch))
-    move_parts(scratch, to)
+    to.mkdir()
+    for number, file in enumerate(sorted(scratch.glob("*.parquet"))):
+        file.rename(to / f"part-{number:05d}.parquet")
 
 
-def _give_up(source: RawSource, counts: RowCounts, stream: Path, only_rejected: Path) -> None:
-    publish(stream / REJECTED, only_rejected)
+def _all_rejected(source: RawSource, counts: RowCounts, kept: Path) -> DataError:
     listed = [f"{why} ({n:,} times)" for why, n in counts.reasons.most_common(REASONS_LISTED)]
     more = len(counts.reasons) - len(listed)
     text = any(why.endswith(": not a number") for why in counts.reasons)
     hint = " Text can be compared with = and != alone." if text else ""
-    raise DataError(
+    return DataError(
         f"stream {source.name!r}: all {counts.rejected:,} rows of {source.files} were rejected: "
         f"{'; '.join(listed)}{f'; and {more} more reasons' if more > 0 else ''}. "
-        f"They are kept in {only_rejected}.{hint}"
+        f"They are kept in {kept}.{hint}"
     )
 
 

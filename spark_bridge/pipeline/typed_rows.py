@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,9 @@ class Typed:
         The column that gives event time, None when it is an expression or the order of the rows.
     notes
         Decisions to report.
+    dtypes
+        Join field to its dtype in joinsim, ``int64`` or ``float64``, of rows that `validate` has
+        checked; texts become codes.
     """
 
     frame: DataFrame
@@ -91,6 +94,7 @@ class Typed:
     texts: dict[str, str]
     time: str | None
     notes: list[str]
+    dtypes: dict[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -191,14 +195,13 @@ def _read(spark: SparkSession, task: Task, folder: Path) -> DataFrame:
             link = folder / f"{number:06d}{file.suffix}"
             link.symlink_to(file.path)
         groups[spanning, file.separator, tuple(file.columns.items())].append(str(link))
-    order = [quoted(name) for name in files[0].columns]
     frames = []
     for (spanning, separator, columns), paths in groups.items():
         types = dict(columns)
         if files[0].format == "csv":
-            frames.append(_csv(spark, paths, list(types), separator, order, spanning=spanning))
+            frames.append(_csv(spark, paths, list(types), separator, spanning=spanning))
         else:
-            frames.append(_parquet(spark, paths, types, order, folder))
+            frames.append(_parquet(spark, paths, types, folder))
     return reduce(DataFrame.unionByName, frames)
 
 
@@ -215,13 +218,7 @@ def _file_number(paths: list[str]) -> Column:
 
 
 def _csv(
-    spark: SparkSession,
-    paths: list[str],
-    names: list[str],
-    separator: str,
-    order: list[Column],
-    *,
-    spanning: bool,
+    spark: SparkSession, paths: list[str], names: list[str], separator: str, *, spanning: bool
 ) -> DataFrame:
     fields = [StructField(name, StringType()) for name in [*names, TEXT]]
     reader = spark.read.schema(StructType(fields))
@@ -236,7 +233,7 @@ def _csv(
         .csv(paths)
     )
     return frame.select(
-        *order,
+        *map(quoted, names),
         _file_number(paths),
         place_in_partition().alias(ROW),
         sf.col(TEXT),
@@ -245,11 +242,7 @@ def _csv(
 
 
 def _parquet(
-    spark: SparkSession,
-    paths: list[str],
-    types: dict[str, pa.DataType],
-    order: list[Column],
-    folder: Path,
+    spark: SparkSession, paths: list[str], types: dict[str, pa.DataType], folder: Path
 ) -> DataFrame:
     # Spark has no nanoseconds: such columns arrive as integers. So do durations, of whatever unit,
     # and times of day, if they are asked for as integers.
@@ -269,7 +262,7 @@ def _parquet(
             name, sf.expr(micros if kind.tz else f"cast({micros} as timestamp_ntz)")
         )
     return frame.select(
-        *order,
+        *map(quoted, types),
         *(quoted(NANOS + name) for name in nanos),
         _file_number(paths),
         (sf.col("_metadata.row_index") + 1).alias(ROW),

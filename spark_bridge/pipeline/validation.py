@@ -6,7 +6,7 @@ reason: duplicates, disorder and odd values in other columns remain in the data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import accumulate
 
 from pyspark.sql import DataFrame
@@ -51,27 +51,10 @@ _MALFORMED = f"{TEXT} is not null"
 _MALFORMED_KIND = "row: malformed, its columns do not match the header"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ValidatedRows:
-    """The rows that a source's condition selects, each with what is wrong with it.
+def validate(task: Task, typed: Typed) -> Typed:
+    """Return the rows that the condition selects, with time, join fields and what is wrong.
 
-    Attributes
-    ----------
-    frame
-        The typed columns and every hidden one; KINDS is empty where the row is valid.
-    dtypes
-        Join field to its dtype in joinsim, ``int64`` or ``float64``; texts become codes.
-    notes
-        Decisions to report.
-    """
-
-    frame: DataFrame
-    dtypes: dict[str, str]
-    notes: list[str]
-
-
-def validate(task: Task, typed: Typed) -> ValidatedRows:
-    """Compute time and join fields, and what is wrong with each row.
+    The frame has every hidden column; KINDS is empty where a row is valid.
 
     Raise :exc:`DataError` for an expression that is not valid, and for a column that cannot be an
     event time or a join field.
@@ -90,7 +73,7 @@ def validate(task: Task, typed: Typed) -> ValidatedRows:
         checked[ARRIVES] = (source.arrival, _arrival(source, typed, source.arrival))
     frame = _with_reasons(_selected(task, typed.frame), checked)
     in_order = {name: dtypes[name] for name in source.fields}
-    return ValidatedRows(frame=frame, dtypes=in_order, notes=notes)
+    return replace(typed, frame=frame, dtypes=in_order, notes=notes)
 
 
 def _selected(task: Task, frame: DataFrame) -> DataFrame:

@@ -23,26 +23,26 @@ from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.window import Window as Over
 
 from actors.feed import StreamFile
 from joins.batch import Schema
 from joins.queries.query import JoinQuery
+from spark_bridge.engines import EngineResult
 from spark_bridge.query_runs import (
     PAIRS,
-    EngineRun,
     query_session,
     read_streams,
     run_batch_job,
     run_stream,
     spark_errors_translated,
 )
-from spark_bridge.sql.statement import ProbeSide, predicate_sql, probe_sides, sql_name
+from spark_bridge.sql.statement import ProbeSide, probe_sides, sql_name, table_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql import Column, SparkSession
 
 EVENT_TIME = "event_time"
 """Optional column of Spark timestamps, by which Spark bounds the state of a stream-stream join."""
@@ -76,10 +76,17 @@ def expected_pairs(
         Further columns of the frames to return, of a pair's probing tuple with the prefix ``p_``,
         of the stored one with ``m_``.
     """
-    parts = [
-        _pairs(side, frames, carried, bucketed=bucketed) for side in probe_sides(query, schemas)
+    tables = [
+        frame.select(
+            *(sf.col(sql_name(field)).alias(name) for name, field in table_columns(schema).items()),
+            *(name for name in (EVENT_TIME, *carried) if name in frame.columns),
+        )
+        for frame, schema in zip(frames, schemas, strict=True)
     ]
-    return reduce(lambda one, other: one.unionAll(other), parts)
+    sides = probe_sides(query, schemas)
+    return reduce(
+        DataFrame.unionAll, (_pairs(side, tables, carried, bucketed=bucketed) for side in sides)
+    )
 
 
 def _pairs(
@@ -90,7 +97,7 @@ def _pairs(
     probes = _with_preceding(side, frames) if side.at == "preceding" else frames[side.probing]
     probes = _prefixed(probes.withColumns({"low": low, "high": at + side.above}), _P)
     stored = _prefixed(frames[side.stored], _M)
-    conditions = [sf.expr(sql) for sql in _predicates(side)]
+    conditions = [sf.expr(sql) for sql in side.predicates(_P, _M)]
     conditions += [key >= sf.col(_P + "low"), key <= sf.col(_P + "high")]
     if side.by_id:
         conditions.append(sf.col(_M + "id") < sf.col(_P + "id"))
@@ -107,13 +114,6 @@ def _pairs(
         sf.col(_M + "id").alias("match_id"),
         *(prefix + name for name in carried for prefix in (_P, _M)),
     )
-
-
-def _predicates(side: ProbeSide) -> list[str]:
-    return [
-        predicate_sql(one, sql_name(_P + one.probe_field), sql_name(_M + one.stored_field))
-        for one in side.conditions
-    ]
 
 
 def _with_preceding(side: ProbeSide, frames: Sequence[DataFrame]) -> DataFrame:
@@ -145,7 +145,7 @@ def _bucket(value: Column, length: int) -> Column:
 
 
 def _prefixed(frame: DataFrame, prefix: str) -> DataFrame:
-    return frame.select(*(sf.col(sql_name(name)).alias(prefix + name) for name in frame.columns))
+    return frame.toDF(*(prefix + name for name in frame.columns))
 
 
 _SHIFT = "interval 1 day"
@@ -154,26 +154,25 @@ tuples that are not after it are late."""
 _LATENESS = "1 second"
 
 
-def run_batch(query: JoinQuery, files: Sequence[StreamFile], *, spark: SparkSession) -> EngineRun:
+def run_batch(
+    query: JoinQuery, files: Sequence[StreamFile], *, spark: SparkSession
+) -> EngineResult:
     """Run *query* over whole streams as one job that counts pairs.
 
     The rewriting of its window is what an expert in Spark would do.
 
     Raise :exc:`SparkFailed` with Spark's message.
     """
-    session = query_session(spark)
-
-    def build() -> DataFrame:
-        frames = read_streams(session, files)
-        schemas = [file.schema for file in files]
-        return expected_pairs(query, schemas, frames, bucketed=True)
-
-    return run_batch_job(build, session)
+    session, schemas = query_session(spark), [file.schema for file in files]
+    return run_batch_job(
+        lambda: expected_pairs(query, schemas, read_streams(session, files), bucketed=True),
+        session,
+    )
 
 
 def run_streaming(
     query: JoinQuery, files: Sequence[StreamFile], folder: Path, *, spark: SparkSession
-) -> EngineRun:
+) -> EngineResult:
     """Run *query* as a stream-stream join that writes its pairs as Parquet into ``folder/found``.
 
     The state is in RocksDB in join state format 4, Spark's fastest. Streams are read a segment at
@@ -189,8 +188,10 @@ def run_streaming(
         frames = [_stream(session, file).withWatermark(EVENT_TIME, _LATENESS) for file in files]
         pairs = expected_pairs(query, schemas, frames, bucketed=_is_keyed_by_count(query))
     found = folder / "found"
+    writer = pairs.writeStream.format("parquet").option("path", os.fspath(found))
     return run_stream(
-        _writer(pairs, found),
+        # Ids hardly repeat: a dictionary of them costs more than all else, and is given up.
+        writer.option("parquet.enable.dictionary", "false"),
         session=session,
         began_s=began_s,
         checkpoint=folder / "checkpoint",
@@ -216,16 +217,4 @@ def _stream(session: SparkSession, file: StreamFile) -> DataFrame:
         .option("maxFilesPerTrigger", 1)
         .parquet(os.fspath(file.directory))
         .withColumn(EVENT_TIME, sf.timestamp_micros(sf.expr("ts div 1000")) + sf.expr(_SHIFT))
-    )
-
-
-def _writer(pairs: DataFrame, folder: Path) -> DataStreamWriter:
-    """Return the writer of pairs as Parquet into *folder*.
-
-    Ids hardly repeat: a dictionary of them costs more than all else in writing, and is given up.
-    """
-    return (
-        pairs.writeStream.format("parquet")
-        .option("path", os.fspath(folder))
-        .option("parquet.enable.dictionary", "false")
     )

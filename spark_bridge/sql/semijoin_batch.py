@@ -21,7 +21,8 @@ from joins.batch import Schema
 from joins.errors import DataError
 from joins.queries.query import JoinQuery
 from joins.semijoins.bloom_filter import BloomFilter
-from spark_bridge.query_runs import EngineRun, query_session, read_streams, run_batch_job
+from spark_bridge.engines import EngineResult
+from spark_bridge.query_runs import query_session, read_streams, run_batch_job
 from spark_bridge.sql.native import expected_pairs
 from spark_bridge.sql.statement import sql_name
 
@@ -41,7 +42,7 @@ _DIGEST_BYTES = 64
 
 def run_shipping(
     query: JoinQuery, files: Sequence[StreamFile], shipping: Shipping, *, spark: SparkSession
-) -> EngineRun:
+) -> EngineResult:
     """Join two whole streams; a result is as wide as both its tuples.
 
     A tuple has its join fields and as many incompressible bytes as its schema's *width_bytes*. In
@@ -76,7 +77,7 @@ def run_shipping(
         return pairs.filter(width == sum(schema.width_bytes for schema in schemas))
 
     run = run_batch_job(build, session)
-    return replace(run, shuffled_bytes=run.shuffled_bytes + partial_bytes)
+    return replace(run, shuffled_bytes=(run.shuffled_bytes or 0) + partial_bytes)
 
 
 def join_keys(query: JoinQuery, schemas: Sequence[Schema]) -> tuple[list[str], list[str]] | str:

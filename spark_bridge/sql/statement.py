@@ -3,6 +3,7 @@
 A query of two streams is two joins, in each of which the tuples of one stream probe those of the
 other; an interval join is one, as is a join of a stream with itself. `probe_sides` returns them
 with everything that an engine needs, so that engines differ only in the grammar of their joins.
+To all of them a stream is a table of the columns that `table_columns` names.
 
 *Buckets.* Stored tuples are put into buckets as long as the window, by position or time; each
 probing tuple looks into the two that its window touches. That makes the window an equality, which
@@ -15,7 +16,7 @@ numbers. Their operators are spelled in `joins.queries.conditions`, for all engi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from joins.batch import Schema
@@ -48,7 +49,7 @@ class ProbeSide:
     by_id
         Whether a stored tuple must have the smaller id as well: equal times do not order them.
     conditions
-        The predicates, as a probing tuple sees them.
+        The predicates, as a probing tuple sees them, between fields as `table_columns` names them.
     """
 
     probing: int
@@ -67,6 +68,28 @@ class ProbeSide:
     def least(self) -> int:
         """The lowest that *key* minus *at* can be, wherever *at* is in its slide."""
         return self.below - self.slide + 1
+
+    def predicates(self, probe: str, stored: str, *, nan_is_greatest: bool = True) -> list[str]:
+        """Return the predicates in SQL, between columns that begin with *probe* and *stored*.
+
+        With *nan_is_greatest* the engine orders NaN above all numbers and equal to itself, as
+        DuckDB and Spark do. Without, it compares as Java does, except that keys of a join are equal
+        where their bits are, as in Flink.
+        """
+        return [
+            _predicate(one, probe + one.probe_field, stored + one.stored_field, nan_is_greatest)
+            for one in self.conditions
+        ]
+
+
+def table_columns(schema: Schema) -> dict[str, str]:
+    """Return the columns of a stream in statements, ``id``, ``ts``, ``f0``, ``f1`` and so on.
+
+    Each is mapped to the column of a prepared stream that it is.
+    """
+    return {"id": "id", "ts": "ts"} | {
+        f"f{place}": field for place, field in enumerate(schema.fields)
+    }
 
 
 def probe_sides(query: JoinQuery, schemas: Sequence[Schema]) -> list[ProbeSide]:
@@ -89,7 +112,7 @@ def _within_interval(query: JoinQuery, schemas: Sequence[Schema]) -> ProbeSide:
         above=reach.upper_ns,
         length=max(1, reach.upper_ns - reach.lower_ns),
         by_id=False,
-        conditions=query.conditions(reach.base, schemas),
+        conditions=_conditions(query, reach.base, schemas),
     )
 
 
@@ -108,19 +131,22 @@ def _through_window(query: JoinQuery, schemas: Sequence[Schema], probing: int) -
         above=-1 if by_count or precise or stored > probing else 0,
         length=window.length,
         by_id=alone and not by_count,
-        conditions=query.conditions(probing, schemas),
+        conditions=_conditions(query, probing, schemas),
     )
 
 
-def predicate_sql(
-    condition: Condition, probe: str, stored: str, *, nan_is_greatest: bool = True
-) -> str:
-    """Return *condition* between the columns *probe* and *stored* (SQL) for any engine.
+def _conditions(query: JoinQuery, probing: int, schemas: Sequence[Schema]) -> tuple[Condition, ...]:
+    probes, stores = (
+        {field: column for column, field in table_columns(schemas[stream]).items()}
+        for stream in (probing, query.stored_stream(probing))
+    )
+    return tuple(
+        replace(one, probe_field=probes[one.probe_field], stored_field=stores[one.stored_field])
+        for one in query.conditions(probing, schemas)
+    )
 
-    With *nan_is_greatest* the engine orders NaN above all numbers and equal to itself, as DuckDB
-    and Spark do. Without, it compares as Java does, except that keys of a join are equal where
-    their bits are, as in Flink.
-    """
+
+def _predicate(condition: Condition, probe: str, stored: str, nan_is_greatest: bool) -> str:
     whole = condition.dtype == "int64"
     if not whole:
         probe, stored = f"CAST({probe} AS DOUBLE)", f"CAST({stored} AS DOUBLE)"

@@ -13,10 +13,9 @@ import psutil
 import pytest
 
 from scenarios.engines.comparison import ENGINES
-from scenarios.engines.engine import EngineResult
 from scenarios.engines.flink_engine import PYTHON_VARIABLE
 from scenarios.subprocesses import run_alone
-from spark_bridge.engines import EngineFailed, Totals
+from spark_bridge.engines import EngineFailed, EngineResult, Totals
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command
 
 QUERY = SELF_JOIN.format(window=WINDOW)

@@ -14,7 +14,6 @@ import pytest
 
 import joinsim as js
 from actors.feed import Feed, StreamFile
-from joins.batch import Schema
 from joins.codes import GREATEST, LEAST
 from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
@@ -24,11 +23,10 @@ from scenarios.engines.embedded_engines import (
     DuckDB,
     Polars,
     _with_mixed_ids,
-    duckdb_join,
-    polars_join,
+    polars_predicates,
 )
-from scenarios.engines.engine import EngineResult, read_whole
-from spark_bridge.engines import Totals
+from scenarios.engines.engine import read_whole
+from spark_bridge.engines import EngineResult, Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 from tests.spark_bridge.sql.test_sql_oracle import QUERIES, stream
 
@@ -52,27 +50,30 @@ def test_an_engine_finds_what_the_oracle_expects(tmp_path: Path, join: Join, wri
         assert join(query, files, out).totals == wanted, text
 
 
-def duckdb_pairs(side: ProbeSide, tables: Sequence[pa.Table], schemas: Sequence[Schema]) -> Totals:
+def duckdb_pairs(side: ProbeSide, probes: pa.Table, stored: pa.Table) -> Totals:
     """Return what DuckDB finds without a window."""
     connection = duckdb.connect()
-    for place, table in enumerate(tables):
-        connection.register(f"s{place}", table)
-    join = duckdb_join(side, schemas, windowed=False)
-    found = connection.execute(f"SELECT p.id AS probe, m.id AS match {join}").fetchnumpy()
+    connection.register("p", probes)
+    connection.register("m", stored)
+    where = " AND ".join(side.predicates("p.", "m."))
+    found = connection.execute(
+        f"SELECT p.id AS probe, m.id AS match FROM p, m WHERE {where}"
+    ).fetchnumpy()
     return Totals.of_pairs(np.asarray(found["probe"]), np.asarray(found["match"]))
 
 
-def polars_pairs(side: ProbeSide, tables: Sequence[pa.Table], schemas: Sequence[Schema]) -> Totals:
+def polars_pairs(side: ProbeSide, probes: pa.Table, stored: pa.Table) -> Totals:
     """Return what Polars finds without a window."""
-    frames = [pl.LazyFrame(pl.from_arrow(table)) for table in tables]
-    found = polars_join(side, frames, schemas, windowed=False).collect()
+    probing, seen = (
+        pl.LazyFrame(pl.from_arrow(table)).select(pl.all().name.prefix(prefix))
+        for table, prefix in ((probes, "p_"), (stored, "m_"))
+    )
+    found = probing.join_where(seen, *polars_predicates(side)).collect()
     return Totals.of_pairs(found["p_id"].to_numpy(), found["m_id"].to_numpy())
 
 
 @pytest.mark.parametrize("pairs", [duckdb_pairs, polars_pairs], ids=["duckdb", "polars"])
-def test_without_its_window_a_join_compares_all_tuples(
-    tmp_path: Path, pairs: Callable[..., Totals]
-) -> None:
+def test_predicates_alone_compare_all_tuples(tmp_path: Path, pairs: Callable[..., Totals]) -> None:
     query = parse_query(
         "SELECT * FROM R, S WHERE R.x < S.x AND R.y > S.y WINDOW AS (SLIDE INTERVAL '1' ON '2')"
     )
@@ -83,9 +84,8 @@ def test_without_its_window_a_join_compares_all_tuples(
         (stored.fields["x"][:, None] < probing.fields["x"])
         & (stored.fields["y"][:, None] > probing.fields["y"])
     )
-    schemas = [file.schema for file in files]
-    _, side = probe_sides(query, schemas)
-    found = pairs(side, [_with_mixed_ids(file) for file in files], schemas)
+    _, side = probe_sides(query, [file.schema for file in files])
+    found = pairs(side, *(_with_mixed_ids(files[stream]) for stream in (side.probing, side.stored)))
     assert found == Totals.of_pairs(probe, match)
     assert found.pairs > 100
 
@@ -137,3 +137,17 @@ def test_windows_that_end_beyond_int64_are_refused(first: int, extent: str) -> N
     why = f"event times from {first} to {first + 29} ns have windows that end beyond int64"
     assert compared.result.refused == {"duckdb": why, "polars": why}
     assert compared.passed is None
+
+
+def test_the_event_time_may_be_compared_as_a_field() -> None:
+    """Names that statements have of their own may be those of fields."""
+    names = ("k", "low", "bucket")
+    table = {"ts": np.arange(0, 90, 3), **{name: np.arange(30) % 3 for name in names}}
+    compared = js.compare_engines(
+        "SELECT * FROM R, S WHERE R.k = S.k AND R.low = S.bucket AND R.ts <= S.ts "
+        "WINDOW AS (SLIDE INTERVAL '1 ns' ON '20 ns')",
+        {"R": table, "S": table},
+        engines=["duckdb", "polars"],
+    )
+    assert compared.result.failed == {}
+    assert compared.passed

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from joins.errors import DataError
-from spark_bridge.hosted.checkpoint import claim_checkpoint, describe_query
+from spark_bridge.hosted.host import claim_checkpoint, describe_query
 from spark_bridge.hosted.shard import cut_into_stages
 from tests.spark_bridge.hosted.hosted_jobs import SELF, hosted
 
