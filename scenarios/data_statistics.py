@@ -29,33 +29,23 @@ _ROW_NUMBERS_NS = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class StreamStatistics:
-    """What one stream is like.
-
-    Attributes
-    ----------
-    name, tuples
-        Its name, and how many tuples it has.
-    rate_tps
-        Tuples per second of event time; None where its times are not those of a clock.
-    key
-        The field that an equality of the query compares; None where there is none.
-    keys, top_share
-        Distinct values of the key, and the share of tuples that have the most frequent one.
-    duplicates
-        Share of the tuples that are equal to an earlier one in time and all join fields.
-    disorder
-        Share of the tuples that came behind one of a later event time; None where the order in
-        which they came is not known.
-    """
+    """What one stream is like."""
 
     name: str
     tuples: int
+    """Its name, and how many tuples it has."""
     rate_tps: float | None
+    """Tuples per second of event time; None where its times are not those of a clock."""
     key: str | None
+    """The field that an equality of the query compares; None where there is none."""
     keys: int | None
     top_share: float | None
+    """Distinct values of the key, and the share of tuples that have the most frequent one."""
     duplicates: float
+    """Share of the tuples that are equal to an earlier one in time and all join fields."""
     disorder: float | None
+    """Share of the tuples that came behind one of a later event time; None where the order in which
+    they came is not known."""
 
     def __str__(self) -> str:
         rate = "" if self.rate_tps is None else f", {format_value(self.rate_tps)} a second"

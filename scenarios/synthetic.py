@@ -176,36 +176,27 @@ _BLOCK_ROWS = 2**20
 
 
 class SyntheticStream(BaseModel):
-    """A stream to generate.
-
-    Attributes
-    ----------
-    rows
-        Number of tuples.
-    seed
-        Of its first field; the next has the next.
-    fields
-        Field name to distribution: ``uniform(low, high)`` over whole numbers, both included;
-        ``skewed(low, high, power)``, whole numbers, low + floor(n u^power);
-        ``zipf(exponent, n)``, ranks 0 to n - 1; ``self_similar(n, skew)``, the same, of which
-        the first share *skew* takes the share 1 - *skew*, and within it again; ``real(low, high)``,
-        ``normal(mean, deviation)``, ``gamma(shape, scale)`` with a whole shape, fractions;
-        ``opposed(FIELD, rate)``, fractions of which such a share of pairs is ordered otherwise than
-        by FIELD, a normal field before it; ``drifting(mean, deviation, shift, first, tuples)``,
-        normal ones whose mean moves by *shift* over so many tuples from number *first* on.
-    every
-        Event time between one tuple and the next.
-    start
-        Event time of the first.
-    """
+    """A stream to generate."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rows: Annotated[int, Field(ge=1, le=_MAX_ROWS), NUMBER]
+    """Number of tuples."""
     seed: Annotated[int, Field(ge=0, lt=_MAX_SEED), NUMBER] = 1
+    """Of its first field; the next has the next."""
     fields: Annotated[dict[str, str], Field(min_length=1)]
+    """Field name to distribution: ``uniform(low, high)`` over whole numbers, both included;
+    ``skewed(low, high, power)``, whole numbers, low + floor(n u^power); ``zipf(exponent, n)``,
+    ranks 0 to n - 1; ``self_similar(n, skew)``, the same, of which the first share *skew* takes the
+    share 1 - *skew*, and within it again; ``real(low, high)``, ``normal(mean, deviation)``,
+    ``gamma(shape, scale)`` with a whole shape, fractions; ``opposed(FIELD, rate)``, fractions of
+    which such a share of pairs is ordered otherwise than by FIELD, a normal field before it;
+    ``drifting(mean, deviation, shift, first, tuples)``, normal ones whose mean moves by *shift*
+    over so many tuples from number *first* on."""
     every: Duration = 1_000_000
+    """Event time between one tuple and the next."""
     start: TimeFromZero = 0
+    """Event time of the first."""
 
     @field_validator("fields")
     @classmethod

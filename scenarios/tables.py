@@ -45,19 +45,13 @@ _TRACEBACK = ". Detail: Python exception: "
 
 @dataclass(frozen=True, kw_only=True)
 class TableStream(PreparedStream):
-    """A prepared stream in memory.
-
-    Attributes
-    ----------
-    table
-        `ROW`, ``ts`` (int64 ns), and the join fields, in order of event time.
-    source, order
-        The table that was passed, and which of its rows the tuples are.
-    """
+    """A prepared stream in memory."""
 
     table: pa.Table = field(repr=False)
+    """`ROW`, ``ts`` (int64 ns), and the join fields, in order of event time."""
     source: pa.Table = field(repr=False)
     order: np.ndarray = field(repr=False)
+    """The table that was passed, and which of its rows the tuples are."""
 
     @property
     def columns(self) -> list[str]:

@@ -14,19 +14,13 @@ from joins.machine.compiling import kernel
 
 
 class Sums(NamedTuple):
-    """What has been added up, a row per tuple.
-
-    Attributes
-    ----------
-    pairs, fingerprint
-        int64 and uint64, sums.
-    latest
-        int64, the greatest; -1 of a tuple without rows.
-    """
+    """What has been added up, a row per tuple."""
 
     pairs: np.ndarray
     fingerprint: np.ndarray
+    """int64 and uint64, sums."""
     latest: np.ndarray
+    """int64, the greatest; -1 of a tuple without rows."""
 
     @classmethod
     def empty(cls, tuples: int) -> Sums:
@@ -41,18 +35,13 @@ class Sums(NamedTuple):
 
 
 class TupleSums:
-    """Adds up rows of the first *tuples* of a stream that have not been taken.
-
-    Attributes
-    ----------
-    stray_rows, stray_pairs
-        Rows of no such tuple, or with a negative count, and the pairs that they claim.
-    """
+    """Adds up rows of the first *tuples* of a stream that have not been taken."""
 
     def __init__(self, tuples: int) -> None:
         self._tuples, self._first = tuples, 0
         self._sums = Sums.empty(0)
         self.stray_rows = self.stray_pairs = 0
+        """Rows of no such tuple, or with a negative count, and the pairs that they claim."""
 
     def add(
         self, ids: np.ndarray, count: np.ndarray, fingerprint: np.ndarray, latest: np.ndarray

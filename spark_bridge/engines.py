@@ -83,20 +83,14 @@ def no_room(error: BaseException) -> OSError | None:
 
 @dataclass(frozen=True)
 class Totals:
-    """How many pairs there are, and which.
-
-    Attributes
-    ----------
-    pairs
-        Their number.
-    checksum
-        The wrapping sum over all pairs of ``splitmix64(probe id) * splitmix64(match id)``. It does
-        not depend on their order, and follows from the pairs as well as from counts with
-        fingerprints.
-    """
+    """How many pairs there are, and which."""
 
     pairs: int = 0
+    """Their number."""
     checksum: int = 0
+    """The wrapping sum over all pairs of ``splitmix64(probe id) * splitmix64(match id)``. It does
+    not depend on their order, and follows from the pairs as well as from counts with
+    fingerprints."""
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(self.pairs + other.pairs, (self.checksum + other.checksum) % (1 << 64))
@@ -126,38 +120,26 @@ class Totals:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineResult:
-    """What one run on an engine came to.
-
-    Attributes
-    ----------
-    totals
-        The pairs that it found.
-    start_seconds
-        For the engine's own start: its session or its processes, and the compilation of kernels.
-    wall_seconds
-        From the prepared files to results that are counted, or on disk where pairs are written,
-        all in between included, of an engine that works trigger by trigger its first too. The check
-        of the results is not included.
-    latency_ms
-        Percentiles, of engines that measure them.
-    shuffled_bytes
-        Bytes that travelled between operators, as the engine counts them.
-    memory_bytes
-        Peak resident memory of its processes, added up.
-    note
-        Remark for the reader.
-    triggers
-        Of engines that work trigger by trigger, the tuples and seconds of each.
-    """
+    """What one run on an engine came to."""
 
     totals: Totals
+    """The pairs that it found."""
     start_seconds: float = 0.0
+    """For the engine's own start: its session or its processes, and the compilation of kernels."""
     wall_seconds: float
+    """From the prepared files to results that are counted, or on disk where pairs are written, all
+    in between included, of an engine that works trigger by trigger its first too. The check of the
+    results is not included."""
     latency_ms: Mapping[str, float | None] | None = None
+    """Percentiles, of engines that measure them."""
     shuffled_bytes: int | None = None
+    """Bytes that travelled between operators, as the engine counts them."""
     memory_bytes: int | None = None
+    """Peak resident memory of its processes, added up."""
     note: str | None = None
+    """Remark for the reader."""
     triggers: tuple[tuple[int, float], ...] = ()
+    """Of engines that work trigger by trigger, the tuples and seconds of each."""
 
     @property
     def steady_tps(self) -> float | None:

@@ -65,31 +65,22 @@ _REMEDY = (
 
 @dataclass(frozen=True, kw_only=True)
 class SessionOptions:
-    """How Spark is started.
-
-    Attributes
-    ----------
-    master
-        What Spark calls so: ``local[2, 4]`` is two threads in the JVM, and up to four attempts at a
-        task whose Python worker was lost.
-    memory
-        Heap of the JVM, in Spark's notation (``2g``). Larger data spills to disk.
-    quick_start
-        Compile the JVM's code once and lightly, and do not verify it. It saves seconds on small
-        data and costs throughput on large data, except where the JVM only passes batches on to
-        Python: then the compiler leaves the cores to them.
-    compile_late
-        Compile the JVM's code when it has been run three times as often as usual. Where the work
-        lasts a minute or less, much of what would be compiled is not needed again.
-    store_classes
-        A file in which the JVM stores its classes as it ends, see `spark_bridge.class_archive`.
-    """
+    """How Spark is started."""
 
     master: str = "local[2, 4]"
+    """What Spark calls so: ``local[2, 4]`` is two threads in the JVM, and up to four attempts at a
+    task whose Python worker was lost."""
     memory: str = "2g"
+    """Heap of the JVM, in Spark's notation (``2g``). Larger data spills to disk."""
     quick_start: bool = False
+    """Compile the JVM's code once and lightly, and do not verify it. It saves seconds on small data
+    and costs throughput on large data, except where the JVM only passes batches on to Python: then
+    the compiler leaves the cores to them."""
     compile_late: bool = False
+    """Compile the JVM's code when it has been run three times as often as usual. Where the work
+    lasts a minute or less, much of what would be compiled is not needed again."""
     store_classes: Path | None = None
+    """A file in which the JVM stores its classes as it ends, see `spark_bridge.class_archive`."""
 
 
 def find_java(*, wanted_by: str = "Spark") -> Path:

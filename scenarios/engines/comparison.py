@@ -80,36 +80,25 @@ def find_engines(names: str | Iterable[str]) -> list[Engine]:
 
 @dataclass(kw_only=True)
 class EngineRanking(WrittenResult):
-    """A comparison of engines, as far as it has got.
-
-    Attributes
-    ----------
-    plan
-        What all engines evaluated.
-    rows
-        Tuples that went in.
-    expected
-        What the oracle found.
-    waiting
-        Engines whose turn has not come.
-    measured
-        Engine to its measurement, the fastest first.
-    refused, failed
-        Engine to the reason why it cannot evaluate the query, or why its run failed.
-    versions
-        Engine to version.
-    """
+    """A comparison of engines, as far as it has got."""
 
     file = "compare.json"
 
     plan: Plan
+    """What all engines evaluated."""
     rows: int
+    """Tuples that went in."""
     expected: Totals
+    """What the oracle found."""
     waiting: list[str]
+    """Engines whose turn has not come."""
     measured: dict[str, EngineResult] = field(default_factory=dict)
+    """Engine to its measurement, the fastest first."""
     refused: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    """Engine to the reason why it cannot evaluate the query, or why its run failed."""
     versions: dict[str, str] = field(default_factory=dict)
+    """Engine to version."""
 
     def equals(self, engine: str) -> bool:
         """Return whether an engine found exactly the expected pairs."""

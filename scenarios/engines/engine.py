@@ -30,21 +30,14 @@ some tenths of a second, whatever it contains, and its tuples are in memory at o
 
 
 class Engine(ABC):
-    """One engine.
-
-    Attributes
-    ----------
-    name
-        As on the command line.
-    package
-        The Python package that it comes with.
-    install
-        How to get it where it is missing.
-    """
+    """One engine."""
 
     name: str
+    """As on the command line."""
     package: ClassVar[str]
+    """The Python package that it comes with."""
     install: ClassVar[str]
+    """How to get it where it is missing."""
 
     def version(self) -> str | None:
         """Return its version; None when it is not installed."""

@@ -33,18 +33,12 @@ Home = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """Where each actor of a graph runs.
-
-    Attributes
-    ----------
-    actors
-        Per stage and shard the names of its actors, in the order of the graph.
-    folded
-        Why there is one stage with one shard; None when the graph was cut.
-    """
+    """Where each actor of a graph runs."""
 
     actors: tuple[tuple[tuple[str, ...], ...], ...]
+    """Per stage and shard the names of its actors, in the order of the graph."""
     folded: str | None = None
+    """Why there is one stage with one shard; None when the graph was cut."""
 
     @property
     def homes(self) -> dict[str, Home]:
@@ -118,27 +112,19 @@ is for, and the parcel."""
 
 
 class ShardLetter(NamedTuple):
-    """A message on its way to actors of one shard.
-
-    Attributes
-    ----------
-    order
-        Number of the message among those of its sending shard in this trigger. Messages of several
-        shards are delivered by it, in turns.
-    rank
-        Of the sending shard among those of all stages.
-    sender, port, payload
-        The message.
-    receivers
-        Actors of the shard that it is for; an empty tuple stands for all its sources.
-    """
+    """A message on its way to actors of one shard."""
 
     order: int
+    """Number of the message among those of its sending shard in this trigger. Messages of several
+    shards are delivered by it, in turns."""
     rank: int
+    """Of the sending shard among those of all stages."""
     sender: str
     port: str
     payload: Any
+    """The message."""
     receivers: tuple[str, ...]
+    """Actors of the shard that it is for; an empty tuple stands for all its sources."""
 
 
 def pack_letters(letters: Iterable[tuple[ShardLetter, bytes]]) -> bytes:
@@ -166,18 +152,12 @@ def unpack_letters(parcels: Sequence[bytes]) -> list[ShardLetter]:
 
 @dataclass(slots=True)
 class ShardOutcome:
-    """What a shard produced in a trigger.
-
-    Attributes
-    ----------
-    letters
-        Messages for other shards.
-    emitted
-        Results that left the system.
-    """
+    """What a shard produced in a trigger."""
 
     letters: dict[Home, list[ShardLetter]] = field(default_factory=dict)
+    """Messages for other shards."""
     emitted: list[Any] = field(default_factory=list)
+    """Results that left the system."""
 
 
 class StageShard:

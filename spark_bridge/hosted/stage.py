@@ -93,55 +93,37 @@ or missed one that another worker ran, rebuilds the shard from its log.
 
 @dataclass(frozen=True, kw_only=True)
 class HostedQuery:
-    """A graph of actors to host.
-
-    Attributes
-    ----------
-    text
-        The join query, for messages and the checkpoint.
-    schemas
-        Its streams' fields.
-    specs, wiring
-        The graph: how actors are built, and who is wired to whom.
-    pairs
-        Whether the output is pairs; otherwise matches are counted.
-    seed
-        The run's seed.
-    fold
-        Why all of it is to run in one stage, even where the graph could be cut; None: it is cut.
-    """
+    """A graph of actors to host."""
 
     text: str
+    """The join query, for messages and the checkpoint."""
     schemas: tuple[Schema, ...]
+    """Its streams' fields."""
     specs: Mapping[str, ActorSpec]
     wiring: Wiring
+    """The graph: how actors are built, and who is wired to whom."""
     pairs: bool = True
+    """Whether the output is pairs; otherwise matches are counted."""
     seed: int = 1
+    """The run's seed."""
     fold: str | None = None
+    """Why all of it is to run in one stage, even where the graph could be cut; None: it is cut."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostedRun:
-    """A run of a hosted query: what its stages share.
-
-    Attributes
-    ----------
-    run
-        Identifies the run, so that worker processes distinguish its shards from another's.
-    query, stages
-        What runs, and where each actor does.
-    keys
-        Per shard number the key of its groups: Spark hashes keys, and these fall into its
-        partitions in turns.
-    folder
-        The run's folder.
-    """
+    """A run of a hosted query: what its stages share."""
 
     run: str
+    """Identifies the run, so that worker processes distinguish its shards from another's."""
     query: HostedQuery
     stages: Stages
+    """What runs, and where each actor does."""
     keys: tuple[int, ...]
+    """Per shard number the key of its groups: Spark hashes keys, and these fall into its partitions
+    in turns."""
     folder: Path
+    """The run's folder."""
 
     @property
     def log(self) -> Path:

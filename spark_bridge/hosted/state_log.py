@@ -26,26 +26,18 @@ from spark_bridge.hosted.shard import StageShard, unpack_letters
 
 
 class LogHead(NamedTuple):
-    """The last trigger of a shard that is in the log.
-
-    Attributes
-    ----------
-    trigger
-        Its number among those that brought the shard something, from 1.
-    nonce
-        Drawn anew each time the trigger runs: of two runs, one is in the log.
-    snapshot, replaced
-        The triggers that stored the latest snapshot and the one before; 0 without.
-    snapshot_bytes, log_bytes
-        Sizes of the latest snapshot, and of the parcels since.
-    """
+    """The last trigger of a shard that is in the log."""
 
     trigger: int = 0
+    """Its number among those that brought the shard something, from 1."""
     nonce: int = 0
+    """Drawn anew each time the trigger runs: of two runs, one is in the log."""
     snapshot: int = 0
     replaced: int = 0
+    """The triggers that stored the latest snapshot and the one before; 0 without."""
     snapshot_bytes: int = 0
     log_bytes: int = 0
+    """Sizes of the latest snapshot, and of the parcels since."""
 
 
 _HEAD = struct.Struct(f"<{len(LogHead._fields)}q")

@@ -40,24 +40,16 @@ _GROUP_ROWS = 65_536  # texts in memory at once
 
 @dataclass(frozen=True, kw_only=True)
 class Dictionary:
-    """The texts of some fields and their codes.
-
-    Attributes
-    ----------
-    file
-        Parquet: ``code`` (int64, from 0 without gaps) and ``value`` (text), in order.
-    size
-        Number of texts.
-    digest
-        Of the texts in order: dictionaries of the same digest give the same codes.
-    streams
-        The streams whose texts are in it.
-    """
+    """The texts of some fields and their codes."""
 
     file: Path
+    """Parquet: ``code`` (int64, from 0 without gaps) and ``value`` (text), in order."""
     size: int
+    """Number of texts."""
     digest: str
+    """Of the texts in order: dictionaries of the same digest give the same codes."""
     streams: tuple[str, ...]
+    """The streams whose texts are in it."""
 
 
 def build_dictionaries(

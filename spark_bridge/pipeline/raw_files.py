@@ -35,30 +35,20 @@ _TAKEN = r"_(metadata|arrival|place)$|__joinsim_"  # names of columns that a fil
 
 @dataclass(frozen=True, kw_only=True)
 class RawFile:
-    """One raw file and what its header or footer says.
-
-    Attributes
-    ----------
-    path
-        Where it is.
-    format
-        ``csv`` or ``parquet``.
-    columns
-        Column name to Arrow type; text for every column of a CSV file.
-    rows
-        Number of rows; None in CSV, where they must be counted.
-    size_bytes
-        Length of the whole file.
-    modified_ns
-        When the file was last changed, ns since 1970.
-    """
+    """One raw file and what its header or footer says."""
 
     path: Path
+    """Where it is."""
     format: str
+    """``csv`` or ``parquet``."""
     columns: dict[str, pa.DataType]
+    """Column name to Arrow type; text for every column of a CSV file."""
     rows: int | None
+    """Number of rows; None in CSV, where they must be counted."""
     size_bytes: int
+    """Length of the whole file."""
     modified_ns: int
+    """When the file was last changed, ns since 1970."""
 
     @property
     def separator(self) -> str:

@@ -109,20 +109,14 @@ class ColumnLayout:
 
     There, ``id`` and ``ts`` are the tuple's position and time; a source's own columns of those
     names are renamed. Upper and lower case count as equal, because SQL ignores case.
-
-    Attributes
-    ----------
-    names
-        Source column to its name in the prepared stream, in order, of those that it has.
-    fields
-        Join field (by its name in the prepared stream) to the source column behind it.
-    notes
-        Remarks on renamed columns.
     """
 
     names: dict[str, str]
+    """Source column to its name in the prepared stream, in order, of those that it has."""
     fields: dict[str, str]
+    """Join field (by its name in the prepared stream) to the source column behind it."""
     notes: list[str]
+    """Remarks on renamed columns."""
 
     @property
     def own_names(self) -> dict[str, str]:

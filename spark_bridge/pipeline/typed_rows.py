@@ -67,34 +67,23 @@ _SETTINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Typed:
-    """Typed rows of one source.
-
-    Attributes
-    ----------
-    frame
-        The source's columns, typed, under their own names, and the hidden columns.
-    file_rows
-        Number of rows in each file, malformed ones included.
-    types
-        Source column to Spark type, in order.
-    texts
-        Columns that were converted, to the SQL of the text they were read from.
-    time
-        The column that gives event time, None when it is an expression or the order of the rows.
-    notes
-        Decisions to report.
-    dtypes
-        Join field to its dtype in joinsim, ``int64`` or ``float64``, of rows that `validate` has
-        checked; texts become codes.
-    """
+    """Typed rows of one source."""
 
     frame: DataFrame
+    """The source's columns, typed, under their own names, and the hidden columns."""
     file_rows: list[int]
+    """Number of rows in each file, malformed ones included."""
     types: dict[str, str]
+    """Source column to Spark type, in order."""
     texts: dict[str, str]
+    """Columns that were converted, to the SQL of the text they were read from."""
     time: str | None
+    """The column that gives event time, None when it is an expression or the order of the rows."""
     notes: list[str]
+    """Decisions to report."""
     dtypes: dict[str, str] = field(default_factory=dict)
+    """Join field to its dtype in joinsim, ``int64`` or ``float64``, of rows that `validate` has
+    checked; texts become codes."""
 
     @property
     def rows(self) -> int:

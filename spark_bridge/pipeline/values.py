@@ -36,21 +36,14 @@ a file has a name that begins so."""
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing that can be wrong with a value.
-
-    Attributes
-    ----------
-    when
-        Spark SQL condition, which may contain VALUE, that is true where it is wrong.
-    why
-        What is wrong, in a word or two.
-    shown
-        Spark SQL of the offending text, None when there is nothing to show.
-    """
+    """One thing that can be wrong with a value."""
 
     when: str
+    """Spark SQL condition, which may contain VALUE, that is true where it is wrong."""
     why: str
+    """What is wrong, in a word or two."""
     shown: str | None = None
+    """Spark SQL of the offending text, None when there is nothing to show."""
 
 
 @dataclass(frozen=True, kw_only=True)

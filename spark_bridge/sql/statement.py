@@ -30,39 +30,29 @@ class ProbeSide:
 
     A probing tuple sees the stored tuples whose *key* lies from ``at - at mod slide + below`` to
     ``at + above``, both ends included.
-
-    Attributes
-    ----------
-    probing, stored
-        Positions of the two streams in the query.
-    at
-        A probing tuple's own number: its ``ts``, its ``id``, or ``preceding``, how many stored
-        tuples arrived before it.
-    ties_precede
-        Whether a stored tuple of the same time arrived before it.
-    key
-        A stored tuple's number: ``ts``, or ``id``, its position.
-    slide, below, above
-        The bounds, in ns or in tuples.
-    length
-        Of a bucket, in the same unit.
-    by_id
-        Whether a stored tuple must have the smaller id as well: equal times do not order them.
-    conditions
-        The predicates, as a probing tuple sees them, between fields as `table_columns` names them.
     """
 
     probing: int
     stored: int
+    """Positions of the two streams in the query."""
     at: Literal["ts", "id", "preceding"]
+    """A probing tuple's own number: its ``ts``, its ``id``, or ``preceding``, how many stored
+    tuples arrived before it."""
     ties_precede: bool
+    """Whether a stored tuple of the same time arrived before it."""
     key: Literal["ts", "id"]
+    """A stored tuple's number: ``ts``, or ``id``, its position."""
     slide: int
     below: int
     above: int
+    """The bounds, in ns or in tuples."""
     length: int
+    """Of a bucket, in the same unit."""
     by_id: bool
+    """Whether a stored tuple must have the smaller id as well: equal times do not order them."""
     conditions: tuple[Condition, ...]
+    """The predicates, as a probing tuple sees them, between fields as `table_columns` names
+    them."""
 
     @property
     def least(self) -> int:
