@@ -347,7 +347,12 @@ def load_stream(folder: str | Path) -> PreparedStream:
 
 def segment_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     """Return a writer of a segment at *path*; who writes to it bounds the row groups."""
-    rising = ("id", "ts")  # as differences: a fourth of the decoding
+    # As differences, what rises: a fourth of the decoding, half of the bytes.
+    rising = [
+        column.name
+        for column in schema
+        if column.name in ("id", "ts", ARRIVAL, PLACE) or pa.types.is_timestamp(column.type)
+    ]
     return pq.ParquetWriter(
         path,
         schema,
