@@ -96,8 +96,17 @@ def make_ranges(
         _rows_of(low, "low", m),
         _rows_of(high, "high", m),
         np.array(flags, np.bool_),
-        as_column(np.full(m, LEAST) if start is None else start, np.int64, "start", m),
-        as_column(np.full(m, GREATEST) if stop is None else stop, np.int64, "stop", m),
+        *_windows(m, start, stop),
+    )
+
+
+def _windows(
+    probes: int, start: np.ndarray | None, stop: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the windows of so many *probes*; None is an open side."""
+    return (
+        as_column(np.full(probes, LEAST) if start is None else start, np.int64, "start", probes),
+        as_column(np.full(probes, GREATEST) if stop is None else stop, np.int64, "stop", probes),
     )
 
 
@@ -124,13 +133,15 @@ def ranges_for(
 
     A probe with a NaN has an empty range. Windows are those of `make_ranges`.
     """
-    ends = [condition.bounds(values) for condition, values in zip(conditions, columns, strict=True)]
-    return make_ranges(
-        [low for low, _ in ends],
-        [high for _, high in ends],
-        negated=[condition.operator.negated for condition in conditions],
-        start=start,
-        stop=stop,
+    m = len(columns[0]) if columns else 0
+    low, high = np.empty((2, len(columns), m), np.int64)
+    for row, (condition, values) in enumerate(zip(conditions, columns, strict=True)):
+        low[row], high[row] = condition.bounds(values)
+    return Ranges(
+        low,
+        high,
+        np.array([condition.operator.negated for condition in conditions], np.bool_),
+        *_windows(m, start, stop),
     )
 
 
