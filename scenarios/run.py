@@ -175,11 +175,10 @@ def _host(
         host = inline_host(graph.specs, graph.wiring, seed, measured=plan.config.measured)
         yield SavingHost(host, graph, disk) if disk else host, peak_bytes
         return
-    from actors.hosting.ray_processes import ProcessLostError
-
     homes = graph.homes(plan.config.processes)
     hosts: list[ProcessHost] = []
     with _started(plan, graph, homes, clock) as processes:
+        from actors.hosting.ray_processes import ProcessLostError
 
         def start() -> ProcessHost:
             if hosts:
@@ -264,8 +263,6 @@ def _run_recovering(
     plan: Plan, recovery: RecoveryConfig, directory: Path, line: Line, clock: WallClock
 ) -> Simulated:
     """Do what `run_live` does in processes that are replaced when one is lost."""
-    from actors.hosting.ray_processes import ProcessLostError
-
     graph, pairs = plan.graph(), plan.config.pairs
     homes = graph.homes(plan.config.processes)
     with (
@@ -273,6 +270,7 @@ def _run_recovering(
         Trace(trace_names(graph.wiring), directory / TRACE) as trace,
         ResultWriter(directory, streams=plan.query.streams, actors=graph, pairs=pairs) as results,
     ):
+        from actors.hosting.ray_processes import ProcessLostError
 
         def start() -> RayProcesses:
             if run.losses:

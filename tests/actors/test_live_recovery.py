@@ -148,8 +148,9 @@ def test_a_run_goes_on_from_its_last_snapshot_and_not_from_the_beginning() -> No
     assert (run.losses, len(emitted)) == (1, 100 + BRIEF)
     assert run.snapshots > 1
     assert run.snapshot_bytes > 0
-    # Had the source begun anew, what it did before the loss would have been discarded.
-    assert rows[rows[:, 1] == 0][:, 11].min() < 10_000_000
+    # Had the source begun anew, what it did before the loss would have been discarded. The driver
+    # has a few frames a snapshot, so that its twentieth comes several intervals after the start.
+    assert rows[rows[:, 1] == 0][:, 11].min() < 30_000_000
 
 
 def test_a_run_without_a_snapshot_begins_anew() -> None:

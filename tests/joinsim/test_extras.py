@@ -58,6 +58,11 @@ print(json.dumps({
     "ranked": len(js.compare(query, tables, topologies=["nested_loop"]).summary["systems"]),
     "ray": complaint(lambda: js.run(query, tables, backend="ray")),
     "live": complaint(lambda: js.run(query, tables, backend="ray", clock="live")),
+    "recovering": complaint(
+        lambda: js.run(
+            query, tables, backend="ray", clock="live", recovery={"interval": "1 s"}
+        )
+    ),
     "spark": complaint(lambda: js.prepare("rows.csv", fields=["x"])),
     "failures": js.fuzz(2, topologies=["nested_loop", "kp_oij"]).failures,
     "loaded": sorted(absent & {name.partition(".")[0] for name in sys.modules}),
@@ -96,7 +101,7 @@ def test_the_base_install_joins_tables_and_names_the_extra_that_is_missing(tmp_p
     assert found["ranked"] == 1
     for extra in ("ray", "spark"):
         assert f"pip install 'joinsim[{extra}]'" in found[extra]
-    assert found["live"] == found["ray"]
+    assert found["live"] == found["recovering"] == found["ray"]
     assert found["failures"] == []
     assert found["loaded"] == []
 
