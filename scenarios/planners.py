@@ -52,14 +52,21 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """How a system will go about a query."""
+    """How a system will go about a query.
+
+    Attributes
+    ----------
+    plan
+        As people write it, a line each.
+    tables
+        Why: what it was costed with, and what every part of it costs.
+    costs
+        What the whole should cost.
+    """
 
     plan: tuple[str, ...]
-    """As people write it, a line each."""
     tables: tuple[TextTable, ...]
-    """Why: what it was costed with, and what every part of it costs."""
     costs: tuple[Cost, ...]
-    """What the whole should cost."""
 
     @property
     def costs_table(self) -> TextTable:

@@ -130,38 +130,55 @@ class TimeOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedStream:
-    """One prepared stream."""
+    """One prepared stream.
+
+    Attributes
+    ----------
+    name
+        The stream's name.
+    path
+        Folder of its Parquet segments, which sort by name into stream order; absolute, so that it
+        is found from any other folder.
+    rows
+        Number of tuples; their ``id`` runs from 0 to *rows* - 1.
+    rejected
+        Number of rejected rows, which are in the folder ``rejected`` next to the segments.
+    rejected_reasons
+        What was wrong, and how often; several things can be wrong with one row.
+    schema
+        The join fields and their dtypes.
+    first_ts, last_ts
+        Event time of the first and the last tuple, ns.
+    notes
+        Remarks on how it was prepared.
+    time
+        The column or expression that gave the event times; None: the column ``ts``, or none.
+    delays
+        How much later than their event times tuples arrive, ns, at the least and at the most, where
+        their order of arrival is recorded (`actors.feed.Recorded`); None: it is that of time.
+    codes
+        Join fields of text, which are stored as codes, to the digest of their dictionary. Codes can
+        be compared where it is the same.
+    fingerprint
+        Digest of the sources' bytes and the options: where it is equal, so is the stream.
+    own_names
+        The column that is the source's own ``id``, to how the source spells that.
+    """
 
     name: str
-    """The stream's name."""
     path: Path
-    """Folder of its Parquet segments, which sort by name into stream order; absolute, so that it is
-    found from any other folder."""
     rows: int
-    """Number of tuples; their ``id`` runs from 0 to *rows* - 1."""
     rejected: int
-    """Number of rejected rows, which are in the folder ``rejected`` next to the segments."""
     rejected_reasons: Mapping[str, int]
-    """What was wrong, and how often; several things can be wrong with one row."""
     schema: Schema
-    """The join fields and their dtypes."""
     first_ts: int
     last_ts: int
-    """Event time of the first and the last tuple, ns."""
     notes: tuple[str, ...]
-    """Remarks on how it was prepared."""
     fingerprint: str
-    """Digest of the sources' bytes and the options: where it is equal, so is the stream."""
     time: str | None = None
-    """The column or expression that gave the event times; None: the column ``ts``, or none."""
     delays: tuple[int, int] | None = None
-    """How much later than their event times tuples arrive, ns, at the least and at the most, where
-    their order of arrival is recorded (`actors.feed.Recorded`); None: it is that of time."""
     codes: Mapping[str, str] = field(default_factory=dict)
-    """Join fields of text, which are stored as codes, to the digest of their dictionary. Codes can
-    be compared where it is the same."""
     own_names: Mapping[str, str] = field(default_factory=dict)
-    """The column that is the source's own ``id``, to how the source spells that."""
 
     @property
     def columns(self) -> list[str]:
