@@ -272,6 +272,7 @@ class _Reader:
         for block in self._read:
             times.append(block.ts[begin:stop])
             begin, stop = 0, max(0, stop - len(block.ts))
+        # A view where they are of one block.
         return times[0] if len(times) == 1 else np.concatenate(times)
 
     def take(self, rows: int) -> Batch:

@@ -285,7 +285,7 @@ class ResultWriter:
                 kind = type(output).__name__
                 raise ActorError(f"an actor emitted a {kind}: results are Output, Late, Collected")
             matches = output.matches
-            self.produced += self._check(output)
+            self.produced += self._count_pairs(output)
             sender = np.full_like(matches.count, self._rank[output.sender], np.int32)
             self._summaries[matches.stream].add(
                 matches.probe_id, matches.count, matches.fingerprint, output.latency_ns, sender
@@ -298,7 +298,7 @@ class ResultWriter:
                     ids.insert(matches.stream, ids.pop(0))
                 self._pairs.add(stream, *ids)
 
-    def _check(self, output: Output) -> int:
+    def _count_pairs(self, output: Output) -> int:
         """Return how many pairs there are; refuse what an actor of one's own put together wrongly.
 
         It looks at every message: lists take less time here than generators.

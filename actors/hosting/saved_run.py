@@ -88,8 +88,8 @@ class Saved:
 class SavedRun:
     """The saved answers and the last snapshot of a run, in a folder of their own.
 
-    It is made if it is not there; a run that an earlier process saved there is resumed. From one
-    snapshot to the next it is *every_s* real seconds, at the least.
+    The *folder* is made where it is missing; a run that an earlier process saved there is resumed.
+    Snapshots are at least *every_s* real seconds apart.
 
     Attributes
     ----------
