@@ -633,6 +633,7 @@ class Scenario:
                         from scenarios.result_readers import write_joined
 
                         write_joined(plan.query, plan.streams, directory)
+                        clock.lap("write")
                     from scenarios.report.run_pages import write_report
 
                     write_report(finished, directory / "report.html", replay)

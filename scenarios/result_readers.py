@@ -12,6 +12,7 @@ codes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -231,7 +232,7 @@ class JoinedColumns:
         self._pairs = pairs_path(directory)
         self._chosen = select(query, [stream.names for stream in streams])
         self._values = {
-            (stream, column): streams[stream].values(column)
+            (stream, column): _in_one_piece(streams[stream].values(column))
             for stream, column in dict.fromkeys((one.stream, one.column) for one in self._chosen)
         }
         self.schema = pa.schema([(one.name, self._of(one).type) for one in self._chosen])
@@ -239,31 +240,66 @@ class JoinedColumns:
 
     def __iter__(self) -> Iterator[pa.Table]:
         """Yield tables of pairs, in the order in which they are listed."""
+        sides = dict.fromkeys((one.stream, one.earlier) for one in self._chosen)
         for part in part_files(self._pairs):
             with pq.ParquetFile(part) as file:
                 for block in file.iter_batches():
+                    ids = {side: _ids(self._query, *side, block) for side in sides}
                     columns = [
-                        self._of(one).take(_ids(self._query, one, block)) for one in self._chosen
+                        self._of(one).take(ids[one.stream, one.earlier]) for one in self._chosen
                     ]
                     yield pa.table(columns, schema=self.schema)
 
-    def _of(self, one: Selected) -> pa.ChunkedArray:
+    def _of(self, one: Selected) -> pa.Array | pa.ChunkedArray:
         return self._values[one.stream, one.column]
 
 
+def _in_one_piece(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return *column* as one array: of several chunks, Arrow copies all to take a few values."""
+    try:
+        return column.combine_chunks()
+    except pa.ArrowInvalid:  # its texts are longer than one array can hold
+        return column
+
+
 def write_joined(query: JoinQuery, streams: Sequence[PreparedStream], directory: Path) -> None:
-    """Write ``joined.parquet`` beside the pairs in *directory*."""
+    """Write ``joined.parquet`` beside the pairs in *directory*.
+
+    While a thread writes some pairs, the next ones are put together. Numbers are stored as in the
+    file of pairs, see `actors.result_files`: neighbours have a tuple in common.
+    """
     joined = JoinedColumns(query, streams, directory)
-    with WholeTable(directory / "joined.parquet", joined.schema, compression="zstd") as file:
+    numbers = [field.name for field in joined.schema if _is_number(field.type)]
+    file = WholeTable(
+        directory / "joined.parquet",
+        joined.schema,
+        compression="lz4",
+        use_dictionary=[name for name in joined.schema.names if name not in numbers],
+        column_encoding=dict.fromkeys(numbers, "BYTE_STREAM_SPLIT"),
+    )
+    with file, ThreadPoolExecutor(max_workers=1) as thread:
+        writing: Future[None] | None = None
         for table in joined:
-            file.write(table)
+            if writing:
+                writing.result()
+            writing = thread.submit(file.write, table)
+        if writing:
+            writing.result()
 
 
-def _ids(query: JoinQuery, one: Selected, block: pa.RecordBatch) -> pa.Array:
-    """Return the ids of the tuples, of the pairs in *block*, that a column is taken from."""
+def _is_number(kind: pa.DataType) -> bool:
+    """Return whether values are of four or eight bytes each, times among them."""
+    return pa.types.is_primitive(kind) and kind.bit_width in (32, 64)
+
+
+def _ids(query: JoinQuery, stream: int, earlier: bool, block: pa.RecordBatch) -> pa.Array:
+    """Return the ids of the tuples of a *stream* in the pairs of *block*.
+
+    Of a self join those of the *earlier* tuples, or of the newer ones.
+    """
     if len(query.streams) > 2:
-        return block[id_columns(query.streams, one.stream)[0]]
+        return block[id_columns(query.streams, stream)[0]]
     if query.is_self_join:
-        return block["match_id" if one.earlier else "probe_id"]
-    mine = pc.equal(block["probe_stream"], one.stream)
+        return block["match_id" if earlier else "probe_id"]
+    mine = pc.equal(block["probe_stream"], stream)
     return pc.if_else(mine, block["probe_id"], block["match_id"])

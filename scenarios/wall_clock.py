@@ -15,7 +15,7 @@ WALL_PARTS = {
     "compile": "the run in miniature that compiles its kernels, in every process",
     "start": "building the actors; starting, and later ending, the processes that they live in",
     "run": "from the first event to the last",
-    "write": "what was still to be written then: results and trace, until the files are whole",
+    "write": "what was still to be written then: results, trace and joined rows, as whole files",
     "oracle": "checking the answer",
     "report": "drawing and writing the report",
 }

@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import joinsim as js
+from scenarios import result_readers
+from scenarios.wall_clock import WallClock
 from tests.end_to_end.conftest import write_prepared
 
 ORDERS = {"id": ["a", "b", "c"], "total": [9.5, None, 7.5], "ts": [30, 10, 20]}
@@ -134,3 +136,41 @@ def test_a_prepared_stream_is_found_from_any_other_folder(
     monkeypatch.chdir("other")
     assert len(run.joined) == run.pairs.num_rows > 0
     assert len(run.streams["s"]) == 30
+
+
+def test_values_of_every_type_and_missing_ones_are_in_the_file_as_in_the_table(
+    tmp_path: Path,
+) -> None:
+    rng = np.random.default_rng(5)
+    whole = rng.integers(0, 100, 400)
+    missing = rng.random(400) < 0.2
+    columns = {
+        "number": pa.array(whole, mask=missing),
+        "small": pa.array(whole.astype(np.int8)),
+        "real": pa.array(whole / 3, pa.float32()),
+        "flag": pa.array(whole > 50),
+        "text": pa.array([f"n {n}" for n in whole], mask=missing),
+        "price": pa.array(whole).cast(pa.decimal128(21, 2)),
+        "day": pa.array(whole.astype(np.int32), pa.date32()),
+        "at": pa.array(whole, pa.timestamp("us", "UTC")),
+    }
+    table = pa.table({"ts": np.arange(400), "key": whole, **columns})
+    query = "SELECT * FROM A, B WHERE A.key = B.key WINDOW AS (SLIDE INTERVAL '10' ON '100')"
+    run = js.run(query, {"A": table, "B": table}, out=tmp_path / "run")
+    assert len(run.joined) > 100
+    assert pq.read_table(tmp_path / "run" / "joined.parquet").equals(run.joined)
+    for stream, ids in (("A", "probe_id"), ("B", "match_id")):
+        first = run.pairs.filter(pa.compute.equal(run.pairs["probe_stream"], 0))
+        mine = run.joined.filter(pa.compute.equal(run.pairs["probe_stream"], 0))
+        for name, values in columns.items():
+            assert mine[f"{stream}.{name}"].to_pylist() == values.take(first[ids]).to_pylist()
+
+
+def test_writing_joined_rows_is_part_of_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laps: list[str] = []
+    monkeypatch.setattr(WallClock, "lap", lambda _, part: laps.append(part))
+    monkeypatch.setattr(result_readers, "write_joined", lambda *_: laps.append("joined rows"))
+    js.run(QUERY.format("*"), {"orders": ORDERS, "payments": PAYMENTS}, out=tmp_path / "run")
+    assert laps[laps.index("joined rows") + 1] == "write"
