@@ -27,15 +27,13 @@ from joins.batch import Batch, Schema
 from joins.hashing import mix, mix_rows
 from joins.machine.compiling import kernel
 from joins.matches import Matches
-from joins.oracle.match import Visible, clear_unsatisfied, mark_ranges, match_ranges
+from joins.oracle.match import Column, Visible, compare_ranges, match_ranges
 from joins.queries.conditions import Field
 from joins.queries.interval import Interval
 from joins.queries.query import JoinQuery
 from joins.threads import usable_cores
 
 _INT64 = np.iinfo(np.int64)
-_COMPARED_AT_ONCE = 1 << 22
-"""In a join of more than two streams: combinations, times the tuples they are compared with."""
 
 
 def expected(
@@ -159,37 +157,27 @@ def _extend(
     last: np.ndarray,
 ) -> dict[int, np.ndarray]:
     """Join combinations (a row of each stream's batch) with rows *first* to *last* of another's."""
-    width = max(1, int((last - first).max(initial=1)))
-    step = max(1, min(256, _COMPARED_AT_ONCE // width))
     predicates = [
         predicate
         for predicate in query.predicates
         if other in (streams := {field.stream for field in predicate.fields})
         and streams <= {other, *rows}
     ]
-    extended: list[dict[int, np.ndarray]] = []
-    for begin in range(0, len(first), step):
-        some = {stream: column[begin : begin + step] for stream, column in rows.items()}
-        low, high = first[begin : begin + step], last[begin : begin + step]
-        left, right = int(low.min()), int(high.max())
 
-        def value(
-            field: Field, some: dict[int, np.ndarray] = some, window: slice = slice(left, right)
-        ) -> np.ndarray:
-            values = batches[field.stream].fields[field.name]
-            if field.stream == other:
-                return values[np.newaxis, window]
-            return values[some[field.stream], np.newaxis]
+    def column(field: Field) -> Column:
+        values = batches[field.stream].fields[field.name]
+        is_stored = field.stream == other
+        return is_stored, values if is_stored else values[rows[field.stream]]
 
-        matched = np.zeros((len(low), right - left), np.bool_)
-        mark_ranges(matched, low - left, high - left)
-        clear_unsatisfied(matched, predicates, value)
-        row, column = np.nonzero(matched)
-        extended.append({stream: old[row] for stream, old in some.items()} | {other: left + column})
-    return {
-        stream: np.concatenate([part[stream] for part in extended] or [np.empty(0, np.int64)])
-        for stream in (*rows, other)
-    }
+    hashes = mix(batches[other].id)
+    old, new = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for some, count, _, matched in compare_ranges(
+        predicates, column, first, last, hashes, enumerate_rows=True
+    ):
+        old.append(np.repeat(some, count))
+        new.append(matched)
+    extended = np.concatenate(old)
+    return {stream: row[extended] for stream, row in rows.items()} | {other: np.concatenate(new)}
 
 
 def _expected_of_interval(

@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Literal
 
@@ -101,36 +101,19 @@ def match_ranges(
     threads
         How many may compare.
     """
-
-    def check(matched: np.ndarray, probe: np.ndarray, match: np.ndarray) -> None:
-        """Clear the pairs of rows, of *probes* and of *stored*, that a predicate excludes."""
-
-        def value(field: Field) -> np.ndarray:
-            batch, rows = (stored, match)
-            if is_probed_with(field, query, probing):
-                batch, rows = (probes, probe)
-            values: np.ndarray = batch.fields[field.name][rows]
-            return values
-
-        clear_unsatisfied(matched, query.predicates, value)
-
-    seen = (first, last)
     places = None if enumerate_ids else _places(query, probing, probes, stored)
     if places is not None:
-        count, fingerprint = _count_below(places, seen, mix(stored.id), threads)
+        count, fingerprint = _count_below(places, (first, last), mix(stored.id), threads)
         yield Matches(stream=probing, probe_id=probes.id, count=count, fingerprint=fingerprint)
         return
-    near = _near(query, probing, probes, stored)
-    pairs = int((last - first).sum())
-    if near is None or _PAIRS_PER_CANDIDATE * int((near[2] - near[1]).sum()) > pairs:
-        near = None
-    if near is None and _cells(first, last) > _CELLS_PER_PAIR * pairs:
-        near = np.arange(len(stored)), first, last  # neighbours see tuples that are far apart
-    if near is None:
-        parts = _compare_all(seen, mix(stored.id), check, enumerate_ids=enumerate_ids)
-    else:
-        parts = _compare_near(near, seen, mix(stored.id), check)
-    for rows, count, fingerprint, match in parts:
+
+    def column(field: Field) -> Column:
+        is_probed = is_probed_with(field, query, probing)
+        return not is_probed, (probes if is_probed else stored).fields[field.name]
+
+    for rows, count, fingerprint, match in compare_ranges(
+        query.predicates, column, first, last, mix(stored.id), enumerate_rows=enumerate_ids
+    ):
         yield Matches(
             stream=probing,
             probe_id=probes.id[rows],
@@ -145,13 +128,65 @@ def is_probed_with(field: Field, query: JoinQuery, probing: int) -> bool:
     return field.role == 1 if query.is_self_join else field.stream == probing
 
 
-_Check = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+Column = tuple[bool, np.ndarray]
+"""Whether a field is of the stored tuples, and its values: of all of them, or of all probes."""
+
 _Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Rows of probes, per row its count and its fingerprint, and rows of their matches, row by row."""
 
+_Check = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+
+
+def compare_ranges(
+    predicates: Sequence[Predicate],
+    column: Callable[[Field], Column],
+    first: np.ndarray,
+    last: np.ndarray,
+    hashes: np.ndarray,
+    *,
+    enumerate_rows: bool,
+) -> Iterator[_Part]:
+    """Compare every probe with the stored rows *first* to *last* (exclusive), some at a time.
+
+    Parameters
+    ----------
+    predicates
+        What pairs have to satisfy.
+    column
+        Returns what a predicate's field refers to.
+    first, last
+        int64, a row per probe.
+    hashes
+        Of the stored rows, uint64: a fingerprint is the sum of those that match.
+    enumerate_rows
+        Whether to list the rows that match, ascending within a probe.
+    """
+    columns = {field: column(field) for predicate in predicates for field in predicate.fields}
+
+    def check(matched: np.ndarray, probe: np.ndarray, match: np.ndarray) -> None:
+        """Clear the pairs of rows, of probes and stored, that a predicate excludes."""
+
+        def value(field: Field) -> np.ndarray:
+            is_stored, values = columns[field]
+            compared: np.ndarray = values[match if is_stored else probe]
+            return compared
+
+        clear_unsatisfied(matched, predicates, value)
+
+    seen = (first, last)
+    near = _near(predicates, columns) if len(first) and len(hashes) else None
+    pairs = int((last - first).sum())
+    if near is None or _PAIRS_PER_CANDIDATE * int((near[2] - near[1]).sum()) > pairs:
+        near = None
+    if near is None and _cells(first, last) > _CELLS_PER_PAIR * pairs:
+        near = np.arange(len(hashes)), first, last  # neighbours see tuples that are far apart
+    if near is None:
+        return _compare_all(seen, hashes, check, enumerate_rows=enumerate_rows)
+    return _compare_near(near, seen, hashes, check)
+
 
 def _compare_all(
-    seen: tuple[np.ndarray, np.ndarray], hashes: np.ndarray, check: _Check, *, enumerate_ids: bool
+    seen: tuple[np.ndarray, np.ndarray], hashes: np.ndarray, check: _Check, *, enumerate_rows: bool
 ) -> Iterator[_Part]:
     """Compare every probe with all stored tuples that it sees."""
     first, last = seen
@@ -169,7 +204,7 @@ def _compare_all(
         check(matched, rows[:, np.newaxis], np.arange(left, right)[np.newaxis])
         count, fingerprint = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint64)
         _sum(matched, hashes[left:right], count, fingerprint)
-        listed = left + np.nonzero(matched)[1] if enumerate_ids else rows[:0]
+        listed = left + np.nonzero(matched)[1] if enumerate_rows else rows[:0]
         yield rows, count, fingerprint, listed
 
 
@@ -267,21 +302,21 @@ def _sum_below(
 
 
 def _near(
-    query: JoinQuery, probing: int, probes: Batch, stored: Batch
+    predicates: Sequence[Predicate], columns: Mapping[Field, Column]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Return which stored values are near each probe's, generously; None where it does not matter.
 
     A tuple can only satisfy ``=`` or a band with tuples whose value is near its own. The result is
-    an order of *stored*, and for each probe a range of it.
+    an order of the stored rows, and for each probe a range of it.
     """
-    near = [p for p in query.predicates if p.operator.is_equality or isinstance(p.operator, Band)]
-    if not near or not len(probes) or not len(stored):
+    near = [p for p in predicates if p.operator.is_equality or isinstance(p.operator, Band)]
+    if not near:
         return None
     operator = near[0].operator
-    names = {is_probed_with(field, query, probing): field.name for field in near[0].fields}
-    values = stored.fields[names[False]].astype(np.float64)
+    sides = dict(columns[field] for field in near[0].fields)
+    values = sides[True].astype(np.float64)
     order = np.argsort(values, kind="stable")
-    probed = probes.fields[names[True]].astype(np.float64)
+    probed = sides[False].astype(np.float64)
     finite = np.isfinite(probed)
     middle = np.where(finite, probed, 0.0)
     width = float(operator.width) if isinstance(operator, Band) else 0.0

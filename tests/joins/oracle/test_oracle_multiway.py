@@ -6,12 +6,14 @@ import operator
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.arrivals import Arrivals
 from joins.batch import Batch, Schema
 from joins.hashing import mix_rows
+from joins.oracle import match
 from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 
@@ -47,11 +49,15 @@ Row = tuple[int, int, float]  # ts, x, y
     condition=st.sampled_from(list(QUERIES)),
     window=st.sampled_from(WINDOWS),
     chunk=st.integers(1, 12),
+    near=st.booleans(),
 )
 def test_every_result_once_at_its_newest_tuple(
-    streams: tuple[list[Row], ...], condition: str, window: str, chunk: int
+    streams: tuple[list[Row], ...], condition: str, window: str, chunk: int, near: bool
 ) -> None:
-    """All triples that satisfy the query and that their newest tuple saw in their windows."""
+    """All triples that satisfy the query and that their newest tuple saw in their windows.
+
+    Whether only near values are compared, or all.
+    """
     query = parse_query(f"SELECT * FROM A, B, C WHERE {condition} WINDOW {window}")
     rows = [
         [
@@ -86,7 +92,11 @@ def test_every_result_once_at_its_newest_tuple(
             want.add((newest[0], newest[1], *(i for _, i in others)))
 
     have = []
-    for matches in expected(query, SCHEMAS, _chunks(rows, order, chunk), enumerate_ids=True):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(match, "_PAIRS_PER_CANDIDATE", 0 if near else 1 << 60)
+        chunks = _chunks(rows, order, chunk)
+        found = list(expected(query, SCHEMAS, chunks, enumerate_ids=True))
+    for matches in found:
         probe, ids = matches.pairs()
         have += [
             (matches.stream, p, *row) for p, row in zip(probe.tolist(), ids.tolist(), strict=True)
