@@ -32,7 +32,7 @@ from scenarios.config import RunConfig
 from scenarios.measures import END_ROLES, is_sustained, look_up, record
 from scenarios.observer import Line
 from scenarios.plan import Plan, Prepare, bound_query, make_plan, parameter_names
-from scenarios.run import Simulated, execute, simulate
+from scenarios.run import RunFigures, execute, simulate
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.judging import Estimate
 from scenarios.sweep import PES
@@ -492,7 +492,7 @@ def _varied(ranked: Sequence[Candidate], places: int) -> list[Candidate]:
     return chosen + [one for one in ranked if one not in chosen][: places - len(chosen)]
 
 
-def _counted(plan: Plan, ran: Simulated) -> dict[str, Any]:
+def _counted(plan: Plan, ran: RunFigures) -> dict[str, Any]:
     """Return the figures of a run that are counted while it runs."""
     roles = plan.graph(pairs=False).roles.items()
     stored = sum(ran.state_bytes.get(actor, 0) for actor, role in roles if role not in END_ROLES)

@@ -10,7 +10,7 @@ import pytest
 
 from scenarios import run as running
 from scenarios.measures import record
-from scenarios.run import Simulated, execute, simulate
+from scenarios.run import RunFigures, execute, simulate
 from scenarios.study import point_runs
 from scenarios.study.point_runs import plan_points, run_points
 from scenarios.study.study import Study, load_study
@@ -72,7 +72,7 @@ def test_a_point_that_claims_nothing_is_not_run_a_second_time(
         alone[number] = of_virtual_time(record(execute(plan, folder)))
     listed: list[bool] = []
 
-    def noted(*arguments: Any, pairs: bool, **settings: Any) -> Simulated:
+    def noted(*arguments: Any, pairs: bool, **settings: Any) -> RunFigures:
         listed.append(pairs)
         return simulate(*arguments, pairs=pairs, **settings)
 
