@@ -369,7 +369,7 @@ def _changes(
         cases["half of the tuples with one key"] = replace(search, prepare=lambda *_: hot)
     changes: list[Change] = []
     for what, changed in cases.items():
-        ran = changed.measure_all(systems, rows, what) if len(systems) > 1 else []
+        ran = changed.simulate_all(systems, rows, what) if len(systems) > 1 else []
         if ran := [one for one in changed.ranked(ran) if one.rows]:
             goal = changed.goals[0]
             values = {one.label: next(iter(one.values(goal)), None) for one in ran}

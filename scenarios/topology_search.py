@@ -305,7 +305,7 @@ class Search:
             rows = min(self.rows, max(round_.least_rows, self.rows // round_.part))
             self.share = round_.share
             new = [one for one in going if one.rows < rows]
-            ran = self.measure_all(new, rows, f"round {number} of {of}")
+            ran = self.simulate_all(new, rows, f"round {number} of {of}")
             known |= {one.label: one for one in ran}
             going = [known[one.label] for one in going]
             ran = [one for one in going if one.rows == rows] or going
@@ -314,21 +314,21 @@ class Search:
                 kinds = [one.kind for one in going]
                 going = [one for kind in kinds for one in known.values() if one.kind == kind]
         self.share, called = _LAST_SHARE, f"round {of} of {of}"
-        ran = self.measure_all(going, self.rows, called, last=True)
+        ran = self.simulate_all(going, self.rows, called, last=True)
         known |= {one.label: one for one in ran}
         return self.ranked([one for one in known.values() if one.rows])
 
-    def measure_all(
+    def simulate_all(
         self, going: Sequence[Candidate], rows: int, called: str, *, last: bool = False
     ) -> list[Candidate]:
         """Run all of *going* over *rows* tuples; return them with what each came to."""
         best_ns: dict[int | None, int] = {}
-        measured = list(going)
+        ran = list(going)
         for place, before in enumerate(going):
             self.on_round(called, place, len(going))
             one = replace(before, rows=rows, last=last, saturated=(), fed=(), keeps_up=None)
             try:
-                measured[place] = self._measure(one, before, best_ns)
+                ran[place] = self._simulate(one, before, best_ns)
             except _OverError:
                 count = f"{len(going) - place} of {len(going)} candidates"
                 self.spent.left_out.append(f"{called}: {count}")
@@ -336,13 +336,13 @@ class Search:
             except _HopelessError as error:
                 self.spent.given_up.append(f"{before.label}: {error}")
             except _WrongError:
-                measured[place] = replace(one, rows=0, last=False)
+                ran[place] = replace(one, rows=0, last=False)
                 self.spent.failed.append(f"{before.label}: its answer was wrong")
             except Exception as error:  # one system's fault must not lose the others
                 self.spent.failed.append(f"{before.label}: {error}")
-        return measured
+        return ran
 
-    def _measure(
+    def _simulate(
         self, one: Candidate, before: Candidate, best_ns: dict[int | None, int]
     ) -> Candidate:
         """Return *one* with what it came to, as far as there was time; *before* it ran shorter."""
