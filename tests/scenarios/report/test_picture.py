@@ -22,6 +22,7 @@ import vl_convert
 
 from joins.errors import OutputError
 from joins.machine.cache import CACHE_VARIABLE
+from scenarios.report import picture
 from scenarios.report.picture import (
     COLOURS,
     SERIES,
@@ -241,10 +242,12 @@ def test_it_ends_with_what_it_was_begun_for(
 
 
 def test_nothing_is_begun_where_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    vega_script()
-    monkeypatch.setattr(sys, "executable", "/no/such/program")
+    vega_script.__wrapped__()
+    begun: list[str] = []
+    monkeypatch.setattr(picture, "start_program", begun.append)
     with making_vega_script():
         pass
+    assert not begun
 
 
 def test_where_no_process_may_begin_all_else_goes_on(
