@@ -202,12 +202,12 @@ def hold_against_all(joined: Joined, network: dict[str, Any], rows: int, name: s
     halving, everything = search(), search()
     if network == NETWORKS[0][1]:
         # The first run of each system compiles, or loads, its kernels: neither is to pay for it.
-        search().measure_all(chosen, _WARM_ROWS, "warm")
+        search().simulate_all(chosen, _WARM_ROWS, "warm")
     begun_s = time.process_time()
     picked = halving.run(chosen)[0]
     searched_s = time.process_time()
     everything.give_up = False
-    ran = everything.measure_all(chosen, everything.rows, "all")
+    ran = everything.simulate_all(chosen, everything.rows, "all")
     all_s = time.process_time() - searched_s
     tps = {one.label: one.values("throughput")[0] for one in ran if one.saturated}
     best = max(tps, key=lambda label: tps[label])

@@ -35,7 +35,6 @@ from scenarios import scenario_files
 from scenarios.formatting import TextTable
 from scenarios.report.picture import COLOURS
 from scenarios.report.topology_drawing import draw_plain
-from scenarios.scenario_files import scenario_schema
 from scenarios.study.reproduction import untested_statements
 from scenarios.study.study import load_study
 from topologies import find_topology
@@ -191,7 +190,7 @@ def keys(section: str) -> Parts:
     yield table(["key", "value", "default", "meaning"], rows)
 
 
-_schema = cache(scenario_schema)
+_schema = cache(joinsim.schema)
 
 
 def _kind(value: dict[str, Any]) -> str:

@@ -50,7 +50,6 @@ if TYPE_CHECKING:  # and `_find_homes` reads them: so each public name is writte
     from joinsim._catalog import draw as draw
     from joinsim._catalog import scenario as scenario
     from joinsim._catalog import scenarios as scenarios
-    from joinsim._catalog import schema as schema
     from joinsim._catalog import show as show
     from joinsim._catalog import topologies as topologies
     from joinsim._listing import search as search
@@ -69,6 +68,7 @@ if TYPE_CHECKING:  # and `_find_homes` reads them: so each public name is writte
     from joinsim._streams import synthetic as synthetic
     from netsim.network import NetworkError as NetworkError
     from scenarios.scenario_files import ConfigError as ConfigError
+    from scenarios.scenario_files import schema as schema
     from scenarios.trace_difference import Difference as Difference
     from scenarios.trace_difference import diff as diff
     from scenarios.worlds.fuzzing import Fuzzed as Fuzzed

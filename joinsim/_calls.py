@@ -11,10 +11,10 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 from joins.queries.query import JoinQuery
 from joinsim._outcomes import Comparison, Run
 from joinsim._scenario import Scenario
-from scenarios.config import RECORDED
 from scenarios.observer import SILENT, Observer
 from scenarios.plan import bound_query
 from scenarios.preparation import Preparation, prepare_tables
+from scenarios.replays import RECORDED
 from scenarios.run_directory import read_interrupted
 from scenarios.scenario_files import ConfigError
 from scenarios.streams import check_time, codes_mistake

@@ -144,20 +144,6 @@ def scenario(name: str | Path, *, scale: str = "laptop") -> Scenario:
     return found
 
 
-def schema() -> dict[str, Any]:
-    """Return the JSON schema of scenario files, by which editors complete and check TOML.
-
-    Write it into a file, and name that in the first line of a TOML file: ``#:schema FILE``.
-
-    Examples
-    --------
-    >>> import joinsim as js
-    >>> js.schema()["properties"]["topology"]["type"]
-    'string'
-    """
-    return scenario_files.scenario_schema()
-
-
 def show(
     topology: Named,
     *,

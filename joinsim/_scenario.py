@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -16,15 +15,14 @@ from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from actors.hosting.imports import import_meanwhile
 from joins.errors import suggest
-from joins.queries.parser import parse_query
 from joinsim._arguments import check_methods
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
 from scenarios import scenario_files
-from scenarios.config import OF_MANY, SCALES, RunConfig, python_call
-from scenarios.formatting import format_setting
+from scenarios.config import SCALES, RunConfig
 from scenarios.observer import COMPILING, SILENT, Line, Observer
 from scenarios.plan import Plan, make_plan, name_others
 from scenarios.preparation import Preparation
+from scenarios.replays import Repeatable
 from scenarios.report.run_summary import write_run_json
 from scenarios.run import execute
 from scenarios.run_directory import (
@@ -60,9 +58,6 @@ if TYPE_CHECKING:
 
 _SHARED = RunConfig.model_fields.keys() - {"topology", "parameters"}
 """Keys of what systems that are compared have in common."""
-
-_COMMANDS = {"run": "run", "compare": "compare", "compare_engines": "compare"}
-"""Function to the command that does the same."""
 
 
 @check_methods
@@ -502,64 +497,14 @@ class Scenario:
         """Return the command, or the call, that repeats *function* of it; *more* is passed too."""
         if self.replay is not None:
             return self.replay(self.config.seed)
-        more = {key: value for key, value in more.items() if value not in (None, (), [])}
-        named = isinstance(self.source, str)
-        if not named and any(stream.table for stream in self.config.streams):
-            return python_call(self.config, function, **more)
-        if self._has_command(function):
-            return self._command(function, more)
-        return self._method_call(function, more)
-
-    def _has_command(self, function: str) -> bool:
-        """Whether options of the command *function* can describe it.
-
-        They can for a scenario's name, a TOML file and a query over files; `run` alone has one for
-        a point of a study.
-        """
-        if function not in _COMMANDS or (self.number is not None and function != "run"):
-            return False
-        return isinstance(self.source, str) or all(
-            len(stream.files) == 1 and stream.name is None and stream.where is None
-            for stream in self.config.streams
+        given = Repeatable(
+            source=self.source,
+            config=self.config,
+            scale=self.scale,
+            settings=self.settings,
+            number=self.number,
         )
-
-    def _command(self, function: str, more: Mapping[str, Any]) -> str:
-        command = _COMMANDS[function]
-        words = ["joinsim", command]
-        if isinstance(self.source, str):
-            words += [self.source, "--scale", self.scale]
-            settings = dict(self.settings)
-        else:
-            words += _query_options(self.config)
-            other = {"query", "streams", "parameters"}
-            other |= {"topology"} if command in OF_MANY else set()
-            settings = self.config.written(without=other)
-            settings |= self.config.parameters
-        if self.number is None:
-            settings = {"seed": self.config.seed} | settings
-        else:
-            words += ["--point", str(self.number)]
-        for key, value in settings.items():
-            own = key in ("seed", "repeat")
-            words += [f"--{key}", str(value)] if own else ["--set", format_setting(key, value)]
-        for key, value in more.items():
-            if isinstance(value, (int, float)):
-                value = f"{value:g}"
-            option = f"--{key.removesuffix('_s')}"
-            words += [option, value if isinstance(value, str) else ",".join(value)]
-        return shlex.join(words)
-
-    def _method_call(self, function: str, more: Mapping[str, Any]) -> str:
-        if isinstance(self.source, str):
-            call = f"joinsim.scenario({self.source!r}, scale={self.scale!r})"
-        else:
-            scale = f", scale={self.scale!r}" if "scales" in self.source else ""
-            call = f"joinsim.Scenario({dict(self.source)!r}{scale})"
-        if self.settings:
-            call += f".with_settings({dict(self.settings)!r})"
-        if self.number is not None:
-            call += f".point({self.number})"
-        return f"{call}.{function}({', '.join(f'{key}={value!r}' for key, value in more.items())})"
+        return given.line(function, more)
 
     def _replay_alone(self, config: RunConfig) -> str:
         """Return what repeats one of the compared systems, whose configuration is *config*."""
@@ -691,15 +636,3 @@ def _find_point(scenario: Scenario, number: int) -> RunConfig:
     if config.survey:
         raise ConfigError(f"point {number}: it is a survey, which is not run; run all points")
     return config
-
-
-def _query_options(config: RunConfig) -> list[str]:
-    """Return the options of the command line that give a query and its files."""
-    words = ["--query", config.query_line]
-    for stream in config.streams:
-        words += ["--data", stream.files[0]]
-    names = parse_query(config.query).streams
-    for name, stream in zip(names, config.streams, strict=True):
-        words += ["--time", f"{name}={stream.time}"] if stream.time else []
-        words += ["--arrival", f"{name}={stream.arrival}"] if stream.arrival else []
-    return words

@@ -17,7 +17,7 @@ from typing import Any
 
 from joins.errors import suggest
 from joins.queries.query import JoinQuery
-from scenarios.config import RunConfig, python_call
+from scenarios.config import RunConfig
 from scenarios.data_statistics import DataStatistics, data_statistics, key_of, with_hot_key
 from scenarios.engines.comparison import EngineRanking, compare_engines, find_engines
 from scenarios.engines.engine import Engine
@@ -35,6 +35,7 @@ from scenarios.machine import versions
 from scenarios.many_runs import split_settings
 from scenarios.measures import look_up
 from scenarios.plan import Prepare, bound_query, make_plan
+from scenarios.replays import python_call
 from scenarios.run_directory import WrittenResult
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.judging import Estimate
@@ -368,7 +369,7 @@ def _changes(
         cases["half of the tuples with one key"] = replace(search, prepare=lambda *_: hot)
     changes: list[Change] = []
     for what, changed in cases.items():
-        ran = changed.measure_all(systems, rows, what) if len(systems) > 1 else []
+        ran = changed.simulate_all(systems, rows, what) if len(systems) > 1 else []
         if ran := [one for one in changed.ranked(ran) if one.rows]:
             goal = changed.goals[0]
             values = {one.label: next(iter(one.values(goal)), None) for one in ran}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 import networkx as nx
@@ -24,16 +23,14 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError, to_json
 
 from actors.source import LINGER_NS
-from joins.errors import suggest
 from joins.queries.parser import on_one_line
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
 from netsim.kernel import INBOX_MESSAGES
-from netsim.network import PRESETS, Link, NetworkError, full_mesh, is_full_mesh, sites_without_links
+from netsim.network import PRESETS, Link, NetworkError, full_mesh, sites_without_links
 from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee
 from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import TIME, SyntheticStream
 from topologies import Topology, registered_names
-from topologies.actor_graph import ActorGraph
 from topologies.own_class import import_path
 from topologies.quantities import (
     NUMBER,
@@ -549,39 +546,6 @@ def build_network(config: NetworkConfig, sites: Iterable[str]) -> nx.Graph:
     return network
 
 
-def check_links(network: nx.Graph, graph: ActorGraph) -> None:
-    """Raise :exc:`NetworkError` where an actor would send to a site that no links lead to."""
-    if is_full_mesh(network):
-        return
-    parts = list(nx.connected_components(network))
-    part_of = {site: place for place, part in enumerate(parts) for site in part}
-    placement = graph.placement
-    for sender, receiver in graph.edges():
-        here, there = placement[sender], placement[receiver]
-        if part_of[here] != part_of[there]:
-            links = ", ".join(f"{a} - {b}" for a, b in network.edges)
-            raise NetworkError(
-                f"network.links: {sender} at site {here!r} sends to {receiver} at site {there!r}, "
-                f"and no links lead there; there are {links or 'none'}"
-            )
-
-
-def check_names(
-    faults: Sequence[FaultConfig], actors: Collection[str], sites: Collection[str]
-) -> None:
-    """Raise :exc:`NetworkError` where a fault is about nobody: a pattern that matches no name."""
-    for place, fault in enumerate(faults):
-        for key in ("sender", "receiver", "between", "actor", "site"):
-            patterns = getattr(fault, key, None) or ()
-            names, of = (actors, "actor") if key == "actor" else (sites, "site")
-            for pattern in (patterns,) if isinstance(patterns, str) else patterns:
-                if not any(fnmatchcase(name, pattern) for name in names):
-                    raise NetworkError(
-                        f"faults.{place}.{key}: no {of} is called {pattern!r}; "
-                        f"{suggest(pattern, dict.fromkeys(names))}"
-                    )
-
-
 def _changed(link: Link, section: NetworkConfig | LinkConfig) -> Link:
     """Return *link* with what a section sets of it."""
     latency = link.latency
@@ -603,32 +567,3 @@ def _check_sites(link: LinkConfig, network: nx.Graph) -> None:
             )
     if link.a == link.b:
         raise NetworkError(f"network.links: {link.a!r} to itself is not a link")
-
-
-RECORDED = "recorded"
-"""The order of arrival of a stream that was prepared with one."""
-
-_NOT_PASSED = {"name", "title", "figure", "query", "streams", "parameters", "pairs"}
-"""Keys that are no parameters of ``joinsim.run``, or are passed otherwise."""
-OF_MANY = ("compare", "advise")
-"""Functions that choose topologies themselves, and take none from a configuration."""
-
-
-def python_call(config: RunConfig, function: str = "run", **more: Any) -> str:
-    """Return the call of ``joinsim.run``, or of another *function*, that repeats a run over tables.
-
-    Which tables is left to the reader; *more* is passed as well.
-    """
-    streams = ", ".join(f"{stream.name!r}: ..." for stream in config.streams)
-    others = _NOT_PASSED | ({"topology"} if function in OF_MANY else set())
-    keys = config.written(without=others)
-    if config.pairs != (function == "run"):
-        keys["pairs"] = config.pairs
-    for key in ("time", "arrival"):
-        columns = {stream.name: getattr(stream, key) for stream in config.streams}
-        given = {name: column for name, column in columns.items() if column not in (None, RECORDED)}
-        keys |= {key: given} if given else {}
-    words = "".join(
-        f", {key}={value!r}" for key, value in (keys | config.parameters | more).items()
-    )
-    return f"joinsim.{function}({config.query_line!r}, {{{streams}}}{words})"

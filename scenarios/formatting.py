@@ -98,6 +98,14 @@ def format_count(value: float | None, decimals: int = 0) -> str:
     return NO_VALUE if value is None else f"{value:,.{decimals}f}"
 
 
+def json_text(value: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+    """Return *value* as JSON for files and for stdout: indented, characters as they are.
+
+    With *ascii_only* those that ASCII does not have are escaped.
+    """
+    return json.dumps(value, indent=2, ensure_ascii=ascii_only) + "\n"
+
+
 def format_toml(value: Any) -> str:
     """Return *value* as it is written in TOML, on one line; keys without a value are left out."""
     if isinstance(value, Mapping):

@@ -182,9 +182,9 @@ def messages_about(trace: pa.Table, first: int, stop: int) -> np.ndarray:
 
     `MeasuredMessages` says which of those of one receiver do.
     """
-    measured = defaultdict[str, MeasuredMessages](lambda: MeasuredMessages(first, stop))
+    of_receiver = defaultdict[str, MeasuredMessages](lambda: MeasuredMessages(first, stop))
     rows = zip(*(trace[name].to_pylist() for name in ("receiver", "first", "last")), strict=True)
-    return np.array([measured[name].counts((low, high)) for name, low, high in rows], np.bool_)
+    return np.array([of_receiver[name].counts((low, high)) for name, low, high in rows], np.bool_)
 
 
 def _transmission(
@@ -217,8 +217,8 @@ def _result_latencies(
     if plan.config.measured:
         first, stop = plan.config.measured
         for stream, number in enumerate(arrival_numbers(plan.files, plan.feeding.disorder)):
-            measured = np.flatnonzero((number >= first) & (number < stop))
-            mine = np.isin(found[stream]["probe_id"].to_numpy(), measured)
+            chosen = np.flatnonzero((number >= first) & (number < stop))
+            mine = np.isin(found[stream]["probe_id"].to_numpy(), chosen)
             found[stream] = found[stream].filter(pa.array(mine))
     results = pa.concat_tables(found)
     sender, count, latency_ns = (results[name].to_numpy() for name in _RESULT_COLUMNS[1:])
@@ -287,17 +287,17 @@ def measured_costs(
     sent = trace["nbytes"].to_numpy()[crosses]
     served = within & (receiver >= 0)
     served_ns = (trace["done_ns"].to_numpy() - trace["started_ns"].to_numpy())[served]
-    measured = []
+    costs = []
     for number in range(len(edges_ns) - 1):
         mine = span[crosses] == number
         transmissions_s = latency_s[pair[mine]].sum() + (sent[mine] * byte_s[pair[mine]]).sum()
         processing_s = float(served_ns[span[served] == number].sum()) / NS_PER_S
-        measured.append(
+        costs.append(
             ExecutionCost(
                 nbytes=float(sent[mine].sum()), seconds=float(transmissions_s) + processing_s
             )
         )
-    return measured
+    return costs
 
 
 PACE_PARTS = 20

@@ -8,8 +8,9 @@ and a network of one's own may be another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ from joins.queries.selection import select
 from joins.queries.windows import ExtentError, read_extent
 from netsim.cost import CostProfile, load_profile, operator_profiles
 from netsim.faults import Faults
-from scenarios.config import RunConfig, build_network, check_links, check_names
+from netsim.network import NetworkError, is_full_mesh
+from scenarios.config import FaultConfig, RunConfig, build_network
 from scenarios.formatting import group_refusals
 from scenarios.scenario_files import ConfigError, validate
 from scenarios.tables import TableStream
@@ -304,7 +306,7 @@ def make_plan(
     sketch = _at_sites(topology.build(job, parameters), config)
     read_profile(config.profile, topology.name)
     network = build_network(config.network, sketch.placement.values())
-    check_links(network, sketch)
+    _check_links(network, sketch)
     check_names(config.faults, list(sketch), list(sketch.placement.values()))
     streams = prepare(config, query)
     files = tuple(_data(stream, config.rows) for stream in streams)
@@ -331,6 +333,39 @@ def make_plan(
     if fitted is parameters and not warnings:
         return plan
     return replace(plan, parameters=fitted, warnings=warnings)
+
+
+def _check_links(network: nx.Graph, graph: ActorGraph) -> None:
+    """Raise :exc:`NetworkError` where an actor would send to a site that no links lead to."""
+    if is_full_mesh(network):
+        return
+    parts = list(nx.connected_components(network))
+    part_of = {site: place for place, part in enumerate(parts) for site in part}
+    placement = graph.placement
+    for sender, receiver in graph.edges():
+        here, there = placement[sender], placement[receiver]
+        if part_of[here] != part_of[there]:
+            links = ", ".join(f"{a} - {b}" for a, b in network.edges)
+            raise NetworkError(
+                f"network.links: {sender} at site {here!r} sends to {receiver} at site {there!r}, "
+                f"and no links lead there; there are {links or 'none'}"
+            )
+
+
+def check_names(
+    faults: Sequence[FaultConfig], actors: Collection[str], sites: Collection[str]
+) -> None:
+    """Raise :exc:`NetworkError` where a fault is about nobody: a pattern that matches no name."""
+    for place, fault in enumerate(faults):
+        for key in ("sender", "receiver", "between", "actor", "site"):
+            patterns = getattr(fault, key, None) or ()
+            names, of = (actors, "actor") if key == "actor" else (sites, "site")
+            for pattern in (patterns,) if isinstance(patterns, str) else patterns:
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    raise NetworkError(
+                        f"faults.{place}.{key}: no {of} is called {pattern!r}; "
+                        f"{suggest(pattern, dict.fromkeys(names))}"
+                    )
 
 
 def topology_of(config: RunConfig) -> Topology[Any]:

@@ -63,7 +63,7 @@ which do, a second run would list them otherwise.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Simulated:
+class RunFigures:
     """What was counted and measured while a plan ran."""
 
     outcome: Outcome
@@ -92,7 +92,7 @@ def simulate(
     clock: WallClock | None = None,
     inline_host: InlineHosting = InlineHost,
     disk: SavedRun | None = None,
-) -> Simulated:
+) -> RunFigures:
     """Run *plan* once, its trace and results into *directory*; None writes neither.
 
     *line* shows how far it is; *inline_host* is what runs actors in this process, by whose clock
@@ -129,14 +129,14 @@ def simulate(
         outcome = kernel.run(progress=lambda at: line.on_run(at, clock.since_lap_s))
         clock.lap("run")
         actors = host.host if isinstance(host, SavingHost) else host
-        simulated = Simulated(
+        figures = RunFigures(
             outcome=outcome,
             memory_bytes=memory(),
             kernel_seconds=actors.seconds() if isinstance(actors, InlineHost) else {},
             state_bytes=actors.state_bytes() if isinstance(actors, InlineHost) else {},
         )
     clock.lap("write")
-    return simulated
+    return figures
 
 
 def _kernel(plan: Plan, collect: Callable[[list[Any]], None]) -> Callable[..., Kernel]:
@@ -229,7 +229,7 @@ def _started(
     clock.lap("start")
 
 
-def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simulated:
+def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> RunFigures:
     """Run *plan* once, its trace and results into *directory*; all times are measured.
 
     Raise whatever an actor raised, as :exc:`actors.protocol.ActorError`.
@@ -256,12 +256,12 @@ def run_live(plan: Plan, directory: Path, line: Line, clock: WallClock) -> Simul
             for piece in run.pieces():
                 receive_piece(piece, destination)
             put_together(destination)
-    return _simulated(measured)
+    return _live_figures(measured)
 
 
 def _run_recovering(
     plan: Plan, recovery: RecoveryConfig, directory: Path, line: Line, clock: WallClock
-) -> Simulated:
+) -> RunFigures:
     """Do what `run_live` does in processes that are replaced when one is lost."""
     graph, pairs = plan.graph(), plan.config.pairs
     homes = graph.homes(plan.config.processes)
@@ -304,7 +304,7 @@ def _run_recovering(
         snapshots=run.snapshots,
         snapshot_bytes=run.snapshot_bytes,
     )
-    return _simulated(measured, recovered)
+    return _live_figures(measured, recovered)
 
 
 def live_system(plan: Plan, graph: ActorGraph, homes: Mapping[str, int]) -> LiveSystem:
@@ -326,7 +326,7 @@ def _record(trace: Trace, rows: np.ndarray) -> None:
     trace.flush_if_full()
 
 
-def _simulated(measured: Measured, recovered: Recovered | None = None) -> Simulated:
+def _live_figures(measured: Measured, recovered: Recovered | None = None) -> RunFigures:
     outcome = Outcome(
         virtual_ns=measured.ended_ns,
         tuples=measured.tuples,
@@ -337,7 +337,7 @@ def _simulated(measured: Measured, recovered: Recovered | None = None) -> Simula
         digest=None,
         recovered=recovered,
     )
-    return Simulated(
+    return RunFigures(
         outcome=outcome,
         memory_bytes=measured.peak_bytes + peak_bytes(),
         kernel_seconds={name: one.worked_ns / 1e9 for name, one in measured.served.items()},
@@ -346,7 +346,7 @@ def _simulated(measured: Measured, recovered: Recovered | None = None) -> Simula
 
 
 @dataclass(frozen=True, kw_only=True)
-class FinishedRun(Simulated):
+class FinishedRun(RunFigures):
     """A finished run: what was planned, counted, measured and judged."""
 
     plan: Plan
@@ -404,9 +404,9 @@ def execute(
     looks_ahead = judging == "beside" and not live and tuples >= WORTH_A_THREAD
     with Expectation(plan.query, plan.files) if looks_ahead else nullcontext() as ahead:
         if live:
-            simulated = run_live(plan, directory, line, clock)
+            figures = run_live(plan, directory, line, clock)
         else:
-            simulated = simulate(
+            figures = simulate(
                 plan,
                 directory,
                 pairs=lists_pairs,
@@ -418,7 +418,7 @@ def execute(
         line.on_judge()
         with_pairs = partial(_with_pairs, plan, directory, listed=lists_pairs)
         verdict, latencies, approximated = judge(
-            plan, directory, simulated.outcome, with_pairs, ahead
+            plan, directory, figures.outcome, with_pairs, ahead
         )
         clock.lap("oracle")
     return FinishedRun(
@@ -428,7 +428,7 @@ def execute(
         latencies=latencies,
         clock=clock,
         approximated=approximated,
-        **vars(simulated),
+        **vars(figures),
     )
 
 

@@ -28,6 +28,7 @@ from actors.result_files import PARTS, part_files
 from actors.whole_files import remove_unfinished, require_utf8, write_text, writing
 from joins.errors import OutputError
 from scenarios.config import RunConfig
+from scenarios.formatting import json_text
 from scenarios.plan import Plan, Prepare, bound_query
 from scenarios.scenario_files import ConfigError, build
 from scenarios.tables import TableStream, add_to_digest
@@ -128,14 +129,6 @@ class WrittenResult(ABC):
     def write_json(self, directory: Path, replay: str) -> None:
         """Write the file, whole, over the one before."""
         write_json(directory / self.file, self.as_json(replay))
-
-
-def json_text(value: Mapping[str, Any], *, ascii_only: bool = False) -> str:
-    """Return *value* as JSON for files and for stdout: indented, characters as they are.
-
-    With *ascii_only* those that ASCII does not have are escaped.
-    """
-    return json.dumps(value, indent=2, ensure_ascii=ascii_only) + "\n"
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

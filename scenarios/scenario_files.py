@@ -1,6 +1,6 @@
 """Reads, checks and changes configurations: scenarios by name, TOML files, and settings.
 
-`scenario_schema` is the JSON schema of the files, by which editors complete and check them. It is
+`schema` is the JSON schema of the files, by which editors complete and check them. It is
 made from the types that check a file. It says what each key may be, but not what depends on several
 keys, so a file that fits it may still be refused, with a reason.
 """
@@ -321,8 +321,17 @@ _ONE_OR_MORE = ("panel", "scale", "fields", "selectivity", "rate_tps", "window_s
 _TEXT_OR_NUMBER = ["string", "integer"]
 
 
-def scenario_schema() -> dict[str, Any]:
-    """Return the schema of a scenario's or a study's TOML file."""
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of scenario files, by which editors complete and check TOML.
+
+    Write it into a file, and name that in the first line of a TOML file: ``#:schema FILE``.
+
+    Examples
+    --------
+    >>> import joinsim as js
+    >>> js.schema()["properties"]["topology"]["type"]
+    'string'
+    """
     from scenarios.study.section import StudySection  # runs need none of it
 
     run, study = _schema_of(RunConfig), _schema_of(StudySection)
@@ -400,11 +409,11 @@ def _parameters_of(name: str) -> dict[str, Any]:
 
 def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON schema of *model*, each key with its meaning from the docstrings."""
-    schema = _documented(model.model_json_schema(), model)
+    documented = _documented(model.model_json_schema(), model)
     kinds = {kind.__name__: kind for kind in _sections(model)}
-    for name, definition in schema["$defs"].items():
+    for name, definition in documented["$defs"].items():
         _documented(definition, kinds[name])
-    return schema
+    return documented
 
 
 def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -416,15 +425,15 @@ def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
                 yield from _sections(field.annotation)
 
 
-def _documented(schema: dict[str, Any], kind: type) -> dict[str, Any]:
-    """Describe a schema and its keys by the docstring of *kind*; remove generated titles."""
+def _documented(generated: dict[str, Any], kind: type) -> dict[str, Any]:
+    """Describe a *generated* schema and its keys by the docstrings of *kind*; remove its titles."""
     from docstring_parser import parse
 
     from topologies.parameters import meanings
 
-    schema["description"] = parse(schema.get("description", "")).short_description or ""
+    generated["description"] = parse(generated.get("description", "")).short_description or ""
     known = dict(meanings(kind))
-    for name, value in schema.get("properties", {}).items():
+    for name, value in generated.get("properties", {}).items():
         value.pop("title", None)
         if "$ref" not in value:
             for mark in ("ge", "le"):  # pydantic's, of types with a reader of their own
@@ -436,4 +445,4 @@ def _documented(schema: dict[str, Any], kind: type) -> dict[str, Any]:
                 others = value.pop("anyOf", [{"type": "array", "items": value.pop("items", {})}])
                 value.pop("type", None)
                 value["anyOf"] = [kind_of["items"], *others]
-    return schema
+    return generated

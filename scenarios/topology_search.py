@@ -32,7 +32,7 @@ from scenarios.config import RunConfig
 from scenarios.measures import END_ROLES, is_sustained, look_up, record
 from scenarios.observer import Line
 from scenarios.plan import Plan, Prepare, bound_query, make_plan, parameter_names
-from scenarios.run import Simulated, execute, simulate
+from scenarios.run import RunFigures, execute, simulate
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.judging import Estimate
 from scenarios.sweep import PES
@@ -305,7 +305,7 @@ class Search:
             rows = min(self.rows, max(round_.least_rows, self.rows // round_.part))
             self.share = round_.share
             new = [one for one in going if one.rows < rows]
-            ran = self.measure_all(new, rows, f"round {number} of {of}")
+            ran = self.simulate_all(new, rows, f"round {number} of {of}")
             known |= {one.label: one for one in ran}
             going = [known[one.label] for one in going]
             ran = [one for one in going if one.rows == rows] or going
@@ -314,21 +314,21 @@ class Search:
                 kinds = [one.kind for one in going]
                 going = [one for kind in kinds for one in known.values() if one.kind == kind]
         self.share, called = _LAST_SHARE, f"round {of} of {of}"
-        ran = self.measure_all(going, self.rows, called, last=True)
+        ran = self.simulate_all(going, self.rows, called, last=True)
         known |= {one.label: one for one in ran}
         return self.ranked([one for one in known.values() if one.rows])
 
-    def measure_all(
+    def simulate_all(
         self, going: Sequence[Candidate], rows: int, called: str, *, last: bool = False
     ) -> list[Candidate]:
         """Run all of *going* over *rows* tuples; return them with what each came to."""
         best_ns: dict[int | None, int] = {}
-        measured = list(going)
+        ran = list(going)
         for place, before in enumerate(going):
             self.on_round(called, place, len(going))
             one = replace(before, rows=rows, last=last, saturated=(), fed=(), keeps_up=None)
             try:
-                measured[place] = self._measure(one, before, best_ns)
+                ran[place] = self._simulate(one, before, best_ns)
             except _OverError:
                 count = f"{len(going) - place} of {len(going)} candidates"
                 self.spent.left_out.append(f"{called}: {count}")
@@ -336,13 +336,13 @@ class Search:
             except _HopelessError as error:
                 self.spent.given_up.append(f"{before.label}: {error}")
             except _WrongError:
-                measured[place] = replace(one, rows=0, last=False)
+                ran[place] = replace(one, rows=0, last=False)
                 self.spent.failed.append(f"{before.label}: its answer was wrong")
             except Exception as error:  # one system's fault must not lose the others
                 self.spent.failed.append(f"{before.label}: {error}")
-        return measured
+        return ran
 
-    def _measure(
+    def _simulate(
         self, one: Candidate, before: Candidate, best_ns: dict[int | None, int]
     ) -> Candidate:
         """Return *one* with what it came to, as far as there was time; *before* it ran shorter."""
@@ -492,7 +492,7 @@ def _varied(ranked: Sequence[Candidate], places: int) -> list[Candidate]:
     return chosen + [one for one in ranked if one not in chosen][: places - len(chosen)]
 
 
-def _counted(plan: Plan, ran: Simulated) -> dict[str, Any]:
+def _counted(plan: Plan, ran: RunFigures) -> dict[str, Any]:
     """Return the figures of a run that are counted while it runs."""
     roles = plan.graph(pairs=False).roles.items()
     stored = sum(ran.state_bytes.get(actor, 0) for actor, role in roles if role not in END_ROLES)

@@ -56,7 +56,7 @@ def prepared_once(
 def points_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the points of studies in this process: two others take seconds to start, for each study.
 
-    Side by side they come to the same: `tests/scenarios/study/test_points_that_differ`.
+    Side by side they come to the same: `tests/scenarios/study/test_point_runs`.
     """
     from scenarios.study import point_runs
 

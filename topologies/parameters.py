@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from inspect import getsource
+from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
-from docstring_parser import Docstring, DocstringStyle, parse, parse_from_object
+from docstring_parser import DocstringStyle, parse
 from pydantic import TypeAdapter
 from quantiphy import Quantity
 
@@ -48,22 +53,47 @@ def describe(topology: Topology[Any]) -> list[Described]:
 def meanings(documented_type: type) -> Iterator[tuple[str, str]]:
     """Yield each field with its meaning in the docstrings of a class and its bases."""
     for documented in reversed(documented_type.__mro__):
-        for entry in _docstrings(documented).params:
-            words = " ".join((entry.description or "").split())
+        for names, description in _described_fields(documented):
+            words = " ".join(description.split())
             # As a person sets it: without Python's marks, and `none` as in a file.
             meaning = re.sub(r"\*(\w+)\*", r"\1", words).replace("``", "")
             meaning = re.sub(r"\bNone\b", "none", meaning)
-            for name in entry.arg_name.split(", "):
+            for name in names.split(", "):
                 yield name, meaning
 
 
 @cache
-def _docstrings(documented: type) -> Docstring:
-    """Return the docstring of a class; where that has no fields, with those beneath its fields."""
+def _described_fields(documented: type) -> list[tuple[str, str]]:
+    """Return the fields in the docstring of a class; if it has none, those with a text beneath."""
     found = parse(documented.__doc__ or "", DocstringStyle.NUMPYDOC)
-    if not found.params and "__annotations__" in vars(documented):  # to read a file takes longer
-        with suppress(TypeError, SyntaxError):  # its source is not there
-            return parse_from_object(documented, DocstringStyle.NUMPYDOC)
+    if not found.params and "__annotations__" in vars(documented):
+        with suppress(KeyError, TypeError, OSError, SyntaxError):  # its source is not there
+            return _texts_beneath(sys.modules[documented.__module__])[documented.__qualname__]
+    return [(entry.arg_name, entry.description or "") for entry in found.params]
+
+
+@cache
+def _texts_beneath(module: ModuleType) -> dict[str, list[tuple[str, str]]]:
+    """Return the fields with a text beneath them of each class in a module, which is read once."""
+    found: dict[str, list[tuple[str, str]]] = {}
+
+    def look_in(node: ast.AST, prefix: str) -> None:
+        for one in ast.iter_child_nodes(node):
+            if isinstance(one, ast.ClassDef):
+                found[prefix + one.name] = [
+                    (name, text)
+                    for field, beneath in pairwise(one.body)
+                    if isinstance(field, ast.AnnAssign) and isinstance(beneath, ast.Expr)
+                    if (name := getattr(field.target, "id", None))
+                    if isinstance(text := getattr(beneath.value, "value", None), str)
+                ]
+                look_in(one, f"{prefix}{one.name}.")
+            elif isinstance(one, ast.FunctionDef):
+                look_in(one, f"{prefix}{one.name}.<locals>.")
+            elif isinstance(one, ast.stmt):
+                look_in(one, prefix)
+
+    look_in(ast.parse(getsource(module)), "")
     return found
 
 

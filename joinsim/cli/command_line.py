@@ -266,7 +266,7 @@ def open_terminal(*, quiet: bool, watch: bool = False) -> Terminal:
 
 def print_json(value: dict[str, Any]) -> None:
     """Print *value* as the one JSON object on stdout, in characters of its encoding."""
-    from scenarios.run_directory import json_text
+    from scenarios.formatting import json_text
 
     plain = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
     print(json_text(value, ascii_only=plain), end="")

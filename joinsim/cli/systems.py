@@ -305,10 +305,11 @@ def schema(
     In the first line of a TOML file, "#:schema joinsim.schema.json" names it.
     """
     import joinsim
-    from scenarios.run_directory import write_json
+    from actors.whole_files import write_text
+    from scenarios.formatting import json_text
 
     if out is None:
         print_json(joinsim.schema())
         return
-    write_json(out, joinsim.schema())
+    write_text(out, json_text(joinsim.schema()))
     typer.echo(f"wrote {out}")

@@ -243,11 +243,9 @@ def measure_all(
                 noted = what
                 note(what)
             filled = workload.fill(size)
-            for batch, matched in cases:
-                for sample in measure(workload, filled, size, batch, matched):
-                    other = least.get(sample.case)
-                    if other is None or sample.call_seconds < other.call_seconds:
-                        least[sample.case] = sample
+            for sample in (one for case in cases for one in measure(workload, filled, size, *case)):
+                before = least.get(sample.case, sample)
+                least[sample.case] = min(before, sample, key=lambda one: one.call_seconds)
             paces_s[place] = min(paces_s[place], pace.after_work())
     steps = [
         sample

@@ -48,40 +48,29 @@ class _StudyPart(Section):
 
 
 class Axis(_StudyPart):
-    """What runs along x.
-
-    Attributes
-    ----------
-    label
-        Its label on the figure.
-    keys
-        What is set, dotted keys as for ``--set``; none where x only chooses the measure, whose
-        ``{x}`` it replaces.
-    values
-        One per point: a value, or a list with one for each of several keys.
-    names
-        Names of the points; by default their values.
-    form
-        In place of names, how one is made of a point's values: ``{0}-{1}`` has the first and the
-        second, thousands and millions with a letter, so that a scale that changes them changes the
-        names.
-    only
-        Positions that are run, from 0; so a scale can run fewer points beside the paper's figures.
-    log
-        Whether the axis is logarithmic.
-    categories
-        Whether the values are of different kinds, without a way from one to the next: bars then,
-        not lines.
-    """
+    """What runs along x."""
 
     label: str
+    """Its label on the figure."""
     keys: tuple[str, ...] = ()
+    """What is set, dotted keys as for ``--set``; none where x only chooses the measure, whose
+    ``{x}`` it replaces."""
     values: Annotated[tuple[Any, ...], Field(min_length=1)]
+    """One per point: a value, or a list with one for each of several keys."""
     names: tuple[str, ...] = ()
+    """Names of the points; by default their values."""
     form: str = ""
+    """In place of names, how one is made of a point's values: ``{0}-{1}`` has the first and the
+    second, thousands and millions with a letter, so that a scale that changes them changes the
+    names."""
     only: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """Positions that are run, from 0; so a scale can run fewer points beside the paper's
+    figures."""
     log: bool = False
+    """Whether the axis is logarithmic."""
     categories: bool = False
+    """Whether the values are of different kinds, without a way from one to the next: bars then, not
+    lines."""
 
     @model_validator(mode="after")
     def _fits(self) -> Axis:
@@ -121,34 +110,23 @@ class Axis(_StudyPart):
 
 
 class Variant(_StudyPart):
-    """One line of the figure.
-
-    Attributes
-    ----------
-    set
-        What it changes, keys as for ``--set``.
-    measure
-        Instead of the panel's.
-    label
-        What is measured, where it is not the panel's: a measured variant has another unit.
-    keys
-        Instead of the axis's, where its system calls a parameter by another name.
-    values
-        Instead of the axis's, one per position, where it calls them otherwise too.
-    only
-        Positions of the axis at which it is run, of those that the axis runs; by default all.
-    per
-        What its values are divided by: watts, for what is done with a joule; or 1e-3, where the
-        label has a thousandth of the measure's unit.
-    """
+    """One line of the figure."""
 
     set: dict[str, Any] = Field(default_factory=dict)
+    """What it changes, keys as for ``--set``."""
     measure: str | None = None
+    """Instead of the panel's."""
     label: str | None = None
+    """What is measured, where it is not the panel's: a measured variant has another unit."""
     keys: tuple[str, ...] | None = None
+    """Instead of the axis's, where its system calls a parameter by another name."""
     values: tuple[Any, ...] = ()
+    """Instead of the axis's, one per position, where it calls them otherwise too."""
     only: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """Positions of the axis at which it is run, of those that the axis runs; by default all."""
     per: Annotated[float, Field(gt=0)] = 1.0
+    """What its values are divided by: watts, for what is done with a joule; or 1e-3, where the
+    label has a thousandth of the measure's unit."""
 
     def settings(self, axis: Axis, place: int) -> dict[str, Any]:
         """Return what position *place* of *axis* sets of it."""
@@ -158,167 +136,111 @@ class Variant(_StudyPart):
 
 
 class Panel(_StudyPart):
-    """One part of the figure.
-
-    Attributes
-    ----------
-    name
-        What it is called, where there are several.
-    set
-        What it changes, keys as for ``--set``.
-    variants
-        Names of the variants that it shows; by default all.
-    measure
-        What is measured, instead of the study's.
-    label
-        How that is called.
-    axis
-        Instead of the study's.
-    """
+    """One part of the figure."""
 
     name: str = ""
+    """What it is called, where there are several."""
     set: dict[str, Any] = Field(default_factory=dict)
+    """What it changes, keys as for ``--set``."""
     variants: tuple[str, ...] = ()
+    """Names of the variants that it shows; by default all."""
     measure: str | None = None
+    """What is measured, instead of the study's."""
     label: str | None = None
+    """How that is called."""
     axis: Axis | None = None
+    """Instead of the study's."""
 
 
 class Paper(_StudyPart):
-    """The paper's own figures.
-
-    Attributes
-    ----------
-    of
-        A variant, or two: then their ratio.
-    values
-        One per value of the axis; NaN where the paper has none.
-    panel
-        The panel that they are of, where there are several.
-    """
+    """The paper's own figures."""
 
     of: Subject
+    """A variant, or two: then their ratio."""
     values: tuple[float, ...]
+    """One per value of the axis; NaN where the paper has none."""
     panel: PanelNames = ()
+    """The panel that they are of, where there are several."""
 
 
 class ReasonTrial(_StudyPart):
-    """What was run to find out why a claim does not hold, and where its result is valid.
-
-    Attributes
-    ----------
-    scale
-        Scales that it was tried at.
-    panel
-        Panels that it was tried at; by default all that the claim is about.
-    command
-        What was run.
-    """
+    """What was run to find out why a claim does not hold, and where its result is valid."""
 
     scale: Annotated[
         tuple[Literal[SCALES], ...],  # type: ignore[valid-type]
         BeforeValidator(_as_list),
         Field(min_length=1),
     ]
+    """Scales that it was tried at."""
     panel: PanelNames = ()
+    """Panels that it was tried at; by default all that the claim is about."""
     command: Annotated[str, Field(min_length=1)]
+    """What was run."""
 
 
 class PaperParameters(_StudyPart):
-    """The sizes of a paper's figure, the largest where it has several.
-
-    Attributes
-    ----------
-    window
-        Tuples of a window that goes by count.
-    subwindow
-        Tuples of a structure that is filled alone.
-    window_time
-        Of a window, or the bound of an interval, that goes by time.
-    threads
-        Threads that share an index.
-    workers
-        PEs, workers or replicas.
-    others
-        What the paper says of other sizes, or that it does not say them.
-    """
+    """The sizes of a paper's figure, the largest where it has several."""
 
     window: int | None = Field(default=None, ge=1)
+    """Tuples of a window that goes by count."""
     subwindow: int | None = Field(default=None, ge=1)
+    """Tuples of a structure that is filled alone."""
     window_time: Nanoseconds | None = None
+    """Of a window, or the bound of an interval, that goes by time."""
     threads: int | None = Field(default=None, ge=1)
+    """Threads that share an index."""
     workers: int | None = Field(default=None, ge=1)
+    """PEs, workers or replicas."""
     others: str = ""
+    """What the paper says of other sizes, or that it does not say them."""
 
 
 class Claim(_StudyPart):
-    """A statement of the paper that can be true or false of what was measured.
-
-    Attributes
-    ----------
-    text
-        The statement in words.
-    states
-        The text of the study's claim that tests the same statement, where another one does: by
-        simulation, say, where this one is about the machine's clock. This one is then judged as
-        that one is, unless it says itself what must hold; its *at*, *paper* and *slack* count.
-    of
-        A variant, or two: then their ratio is meant.
-    panel
-        Panels in which it is judged; by default all that have these variants.
-    at
-        Positions of the axis, from 0; by default all.
-    scales
-        Those at which it is judged; by default all, but not smoke where its values are measured:
-        times of a few milliseconds say nothing about an algorithm.
-    above
-        The first lies above the second at every x.
-    rises
-        The values rise along x.
-    falls
-        The values fall along x.
-    at_least
-        No value is less; with *at_most* a band.
-    at_most
-        No value is more.
-    near
-        Each value is at most this many times as far above 1 as the paper's own number at its x,
-        and the paper's at most this many times as far as the value. The numbers are those of the
-        study's ``paper`` for the same variants; an x without one is not judged.
-    cases
-        At how many x the bounds hold, at least; by default at all.
-    mean
-        The bounds are for the mean of the values, where the paper has an average.
-    paper
-        The paper's own number, where it has one for the claim.
-    slack
-        Share that counts as no difference: a step may go against the trend by it, or one value
-        of the first lie below the second's; the whole trend, or the largest lead, must be more.
-    why
-        Why it does not hold here, where that is known.
-    tried
-        What was run to find out: a reason is for the scales and panels it was tried at, and for no
-        other.
-    """
+    """A statement of the paper that can be true or false of what was measured."""
 
     text: str
+    """The statement in words."""
     states: str = ""
+    """The text of the study's claim that tests the same statement, where another one does: by
+    simulation, say, where this one is about the machine's clock. This one is then judged as that
+    one is, unless it says itself what must hold; its *at*, *paper* and *slack* count."""
     of: Subject
+    """A variant, or two: then their ratio is meant."""
     panel: PanelNames = ()
+    """Panels in which it is judged; by default all that have these variants."""
     at: tuple[int, ...] = ()
+    """Positions of the axis, from 0; by default all."""
     scales: tuple[Literal[SCALES], ...] = ()  # type: ignore[valid-type]
+    """Those at which it is judged; by default all, but not smoke where its values are measured:
+    times of a few milliseconds say nothing about an algorithm."""
     above: bool = False
+    """The first lies above the second at every x."""
     rises: bool = False
+    """The values rise along x."""
     falls: bool = False
+    """The values fall along x."""
     at_least: float | None = None
+    """No value is less; with *at_most* a band."""
     at_most: float | None = None
+    """No value is more."""
     near: Annotated[float, Field(gt=1)] | None = None
+    """Each value is at most this many times as far above 1 as the paper's own number at its x, and
+    the paper's at most this many times as far as the value. The numbers are those of the study's
+    ``paper`` for the same variants; an x without one is not judged."""
     cases: Annotated[int, Field(ge=1)] | None = None
+    """At how many x the bounds hold, at least; by default at all."""
     mean: bool = False
+    """The bounds are for the mean of the values, where the paper has an average."""
     paper: float | None = None
+    """The paper's own number, where it has one for the claim."""
     slack: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    """Share that counts as no difference: a step may go against the trend by it, or one value of
+    the first lie below the second's; the whole trend, or the largest lead, must be more."""
     why: str = ""
+    """Why it does not hold here, where that is known."""
     tried: ReasonTrial | None = None
+    """What was run to find out: a reason is for the scales and panels it was tried at, and for no
+    other."""
 
     @model_validator(mode="after")
     def _one_statement(self) -> Claim:
@@ -389,49 +311,34 @@ class StudySection(_StudyPart):
     In a file the section may also have ``words``, values by name: ``{name}`` stands for them in all
     its other names and texts. So a variant is called after the window that a scale gives it, and a
     scale changes sizes in one place.
-
-    Attributes
-    ----------
-    axis
-        What is varied along x.
-    variants
-        What is varied from line to line.
-    panels
-        What is varied from panel to panel. In a file, ``measured`` are panels that come after
-        these, which stay as they are where a scale has other panels.
-    measure
-        What is measured (see `scenarios.measures`).
-    label
-        How that is called.
-    parts
-        Parts of the system to measure as a whole: name to operators, or to single PEs.
-    repeat
-        With how many seeds every point is run, from the study's own on. Synthetic streams are drawn
-        anew for each.
-    paper
-        The paper's figures.
-    note
-        Remarks on the comparison.
-    ran
-        What the paper ran.
-    reduced
-        What runs instead at this scale where that is less, and which ratio is as in the paper.
-    claims
-        The paper's statements.
     """
 
     axis: Axis
+    """What is varied along x."""
     variants: Annotated[dict[str, Variant], Field(min_length=1)]
+    """What is varied from line to line."""
     panels: Annotated[tuple[Panel, ...], Field(min_length=1)] = (Panel(),)
+    """What is varied from panel to panel. In a file, ``measured`` are panels that come after these,
+    which stay as they are where a scale has other panels."""
     measure: str
+    """What is measured (see `scenarios.measures`)."""
     label: str
+    """How that is called."""
     parts: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Parts of the system to measure as a whole: name to operators, or to single PEs."""
     repeat: Annotated[int, Field(ge=1, le=REPEATS_MAX)] = 1
+    """With how many seeds every point is run, from the study's own on. Synthetic streams are drawn
+    anew for each."""
     paper: tuple[Paper, ...] = ()
+    """The paper's figures."""
     note: str = ""
+    """Remarks on the comparison."""
     ran: PaperParameters | None = None
+    """What the paper ran."""
     reduced: str = ""
+    """What runs instead at this scale where that is less, and which ratio is as in the paper."""
     claims: tuple[Claim, ...] = ()
+    """The paper's statements."""
 
     @model_validator(mode="before")
     @classmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from actors.hosting.inline import Clock
@@ -304,62 +304,77 @@ def build_study(
     changed: bool = False,
 ) -> Study:
     """Return the study; runs of equal configuration are one point."""
-    points: dict[str, Point] = {}
+    points = _Points(base, section, turns)
     charts = []
     for panel in section.panels:
         axis = panel.axis or section.axis
-        curves = []
-        for name in panel.variants or tuple(section.variants):
-            variant = section.variants[name]
-            measure = variant.measure or panel.measure or section.measure
-            numbers: list[tuple[int, ...]] = []
-            measures, kinds = [], set()
-            for place in axis.places:
-                x = axis.name(place)
-                measures.append(measure.replace("{x}", x))
-                if variant.only and place not in variant.only:
-                    numbers.append(())
-                    continue
-                settings = panel.set | variant.set | variant.settings(axis, place)
-                first = scenario_files.change(base, settings)
-                label = ", ".join(part for part in (panel.name, name, x) if part)
-                _check_measure(base.name, first, measures[-1])
-                kind = kind_of(first, measures[-1])
-                kinds.add(kind)
-                times = max(section.repeat, turns if kind == "measured" else 1)
-                repeated = []
-                for repetition in range(times):
-                    config = reseed(first, repetition)
-                    called = label + (f", seed {config.seed}" if times > 1 else "")
-                    new = Point(number=len(points) + 1, label=called, config=config)
-                    repeated.append(points.setdefault(config.model_dump_json(), new).number)
-                numbers.append(tuple(repeated))
-            if len(kinds) > 1:
-                raise ConfigError(
-                    f"{base.name}, variant {name!r}: some of its points are "
-                    f"{' and some '.join(sorted(kinds))}: make them variants of their own"
-                )
-            curves.append(
-                Curve(
-                    variant=name,
-                    kind=kinds.pop() if kinds else "simulated",
-                    label=variant.label or panel.label or section.label,
-                    points=tuple(numbers),
-                    measures=tuple(measures),
-                    per=variant.per,
-                )
-            )
-        charts.append(Chart(panel=panel, axis=axis, curves=tuple(curves)))
+        variants = panel.variants or tuple(section.variants)
+        curves = tuple(points.curve(panel, axis, name) for name in variants)
+        charts.append(Chart(panel=panel, axis=axis, curves=curves))
     _check_claims(base.name, section, charts)
     return Study(
         base=base,
         scale=scale,
         section=section,
-        points=tuple(points.values()),
+        points=tuple(points.by_config.values()),
         charts=tuple(charts),
         turns=turns,
         changed=changed,
     )
+
+
+@dataclass(frozen=True)
+class _Points:
+    """The points of a study, as its curves add them; *turns* is as for a `Study`."""
+
+    base: RunConfig
+    section: StudySection
+    turns: int
+    by_config: dict[str, Point] = field(default_factory=dict)
+
+    def curve(self, panel: Panel, axis: Axis, name: str) -> Curve:
+        """Return a variant in a panel, whose points are added."""
+        section, variant = self.section, self.section.variants[name]
+        measure = variant.measure or panel.measure or section.measure
+        numbers: list[tuple[int, ...]] = []
+        measures, kinds = [], set()
+        for place in axis.places:
+            x = axis.name(place)
+            measures.append(measure.replace("{x}", x))
+            if variant.only and place not in variant.only:
+                numbers.append(())
+                continue
+            settings = panel.set | variant.set | variant.settings(axis, place)
+            config = scenario_files.change(self.base, settings)
+            _check_measure(self.base.name, config, measures[-1])
+            kind = kind_of(config, measures[-1])
+            kinds.add(kind)
+            times = max(section.repeat, self.turns if kind == "measured" else 1)
+            label = ", ".join(part for part in (panel.name, name, x) if part)
+            numbers.append(self._add(config, label, times))
+        if len(kinds) > 1:
+            raise ConfigError(
+                f"{self.base.name}, variant {name!r}: some of its points are "
+                f"{' and some '.join(sorted(kinds))}: make them variants of their own"
+            )
+        return Curve(
+            variant=name,
+            kind=kinds.pop() if kinds else "simulated",
+            label=variant.label or panel.label or section.label,
+            points=tuple(numbers),
+            measures=tuple(measures),
+            per=variant.per,
+        )
+
+    def _add(self, config: RunConfig, label: str, times: int) -> tuple[int, ...]:
+        """Add runs of *config* with so many seeds, where there are none; return their numbers."""
+        numbers = []
+        for repetition in range(times):
+            seeded = reseed(config, repetition)
+            called = label + (f", seed {seeded.seed}" if times > 1 else "")
+            new = Point(number=len(self.by_config) + 1, label=called, config=seeded)
+            numbers.append(self.by_config.setdefault(seeded.model_dump_json(), new).number)
+        return tuple(numbers)
 
 
 def kind_of(config: RunConfig, measure: str) -> Kind:

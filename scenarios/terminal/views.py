@@ -367,7 +367,7 @@ def show_profile(out: Console, profile: CostProfile, path: Path) -> None:
     out.print(f"{path}: for --set {shlex.quote(f'profile={path}')}")
 
 
-def show_operators(out: Console, measured: Calibrated) -> None:
+def show_operators(out: Console, calibrated: Calibrated) -> None:
     """Print what each operator costs beside the transport of its messages."""
     rows = [
         (
@@ -377,13 +377,13 @@ def show_operators(out: Console, measured: Calibrated) -> None:
             f"{cost.row_ps / 1e3:,.3g}",
             str(cost.work_percent),
         )
-        for system, roles in measured.operators.items()
+        for system, roles in calibrated.operators.items()
         for role, cost in roles.items()
     ]
     columns = ("system", "operator", "µs a message", "ns a tuple", "work %")
     print_table(out, TextTable(columns=columns, rows=rows, text_columns=2))
     out.print("work: of what it costs by structures and units")
-    transport = measured.transport
+    transport = calibrated.transport
     assert transport is not None
     out.print(
         f"a message within a process: {transport.local_message_ps / 1e6:,.3g} µs; to another, for "

@@ -29,50 +29,38 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 class RawSource:
     """One stream in raw files, as a person declares it.
 
-    Attributes
-    ----------
-    name
-        The stream's name, as the query spells it; also the name of its folder.
-    paths
-        CSV or Parquet files (or folders of them), in source order.
-    time
-        Event time: a column's name or an expression (see `expressions`) giving a timestamp, a date,
-        a day-time interval (``date_time - date_trunc('year', date_time)``) or a number of
-        nanoseconds, of which a row of a column must have a whole one, and that of an expression is
-        rounded; or ``rows``, the number of the row, from 0. By default the column ``ts``, or
-        else the first column of timestamps.
-    arrival
-        The order in which tuples arrive: a column of times, or ``rows``, the order of the rows, in
-        which a tuple arrives when it happens, or with the one before it. None: that of event time.
-    fields
-        Join fields: a row is rejected if one of them is not a valid number, or text.
-    where
-        Condition on the source's columns, an expression; rows where it is false are not part of
-        the stream.
-    rows
-        Length of the stream at most: the first tuples in event-time order. Rejected rows are
-        nevertheless those of the whole source.
-    codes
-        Join fields that may be text, because they are only compared with ``=`` and ``!=``, to the
-        name of their dictionary. Fields of one dictionary, in one stream or in several that are
-        prepared together, have equal codes exactly where their texts are equal.
-    columns
-        What the stream has beside its tuples' id and time, and the join fields: columns by their
-        names in the stream (see `ColumnLayout`); None: all of the source. Rejected rows are written
-        with all columns anyway.
-
     Raise :exc:`DataError` for an option that is not allowed.
     """
 
     name: str
+    """The stream's name, as the query spells it; also the name of its folder."""
     paths: Sequence[str | Path]
+    """CSV or Parquet files (or folders of them), in source order."""
     time: str | None = None
+    """Event time: a column's name or an expression (see `expressions`) giving a timestamp, a date,
+    a day-time interval (``date_time - date_trunc('year', date_time)``) or a number of nanoseconds,
+    of which a row of a column must have a whole one, and that of an expression is rounded; or
+    ``rows``, the number of the row, from 0. By default the column ``ts``, or else the first column
+    of timestamps."""
     arrival: str | None = None
+    """The order in which tuples arrive: a column of times, or ``rows``, the order of the rows, in
+    which a tuple arrives when it happens, or with the one before it. None: that of event time."""
     fields: Sequence[str] = ()
+    """Join fields: a row is rejected if one of them is not a valid number, or text."""
     where: str | None = None
+    """Condition on the source's columns, an expression; rows where it is false are not part of the
+    stream."""
     rows: int | None = None
+    """Length of the stream at most: the first tuples in event-time order. Rejected rows are
+    nevertheless those of the whole source."""
     codes: Mapping[str, str] = field(default_factory=dict)
+    """Join fields that may be text, because they are only compared with ``=`` and ``!=``, to the
+    name of their dictionary. Fields of one dictionary, in one stream or in several that are
+    prepared together, have equal codes exactly where their texts are equal."""
     columns: Sequence[str] | None = None
+    """What the stream has beside its tuples' id and time, and the join fields: columns by their
+    names in the stream (see `ColumnLayout`); None: all of the source. Rejected rows are written
+    with all columns anyway."""
 
     def __post_init__(self) -> None:
         if isinstance(self.paths, (str, Path)):

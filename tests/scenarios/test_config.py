@@ -8,7 +8,8 @@ import pytest
 
 from netsim.faults import ActorFault, Fault, LinkFault
 from netsim.network import NetworkError
-from scenarios.config import RunConfig, check_names
+from scenarios.config import RunConfig
+from scenarios.plan import check_names
 from scenarios.scenario_files import ConfigError, build, change
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,28 @@ WINDOW = "WINDOW AS (SLIDE INTERVAL '1 s' ON '10 s')"
 TWO_WINDOWS = "WINDOW A AS (SLIDE INTERVAL '1' ON '2'), B AS (SLIDE INTERVAL '1' ON '3')"
 WITHIN = "B.ts BETWEEN A.ts - INTERVAL '1 s' AND A.ts"
 KEYED = f"A, B WHERE A.k = B.k AND {WITHIN}"
+QUERY = f"SELECT * FROM A, B WHERE A.k = B.k {WINDOW}"
+
+
+def plan_of(
+    topology: str,
+    settings: Mapping[str, Any],
+    *,
+    rows: int = 6,
+    each_ns: int = 1,
+    on_prepare: Callable[[], object] = lambda: None,
+) -> Plan:
+    """Return the plan of the keyed query over two streams of so many tuples."""
+    query = parse_query(QUERY)
+    table = {"ts": np.arange(rows) * each_ns, "k": np.arange(rows) % 7}
+    streams = [{"table": "t"}] * 2
+    values = {"name": "small", "query": QUERY, "topology": topology, "streams": streams}
+
+    def prepare(*_: Any) -> tuple[TableStream, ...]:
+        on_prepare()
+        return prepare_tables(query, [table, table], [None, None])
+
+    return make_plan(change(build(values, where="test"), settings), prepare=prepare)
 
 
 @pytest.mark.parametrize(
@@ -74,19 +97,8 @@ def test_notes_are_on_parameters_as_they_were_set(
     parameters: dict[str, str], notes: tuple[str, ...]
 ) -> None:
     """A search has its plan take its own place among the parameters."""
-    query = parse_query(f"SELECT * FROM A, B WHERE A.k = B.k {WINDOW}")
-    table = {"ts": np.arange(60) * 10**8, "k": np.arange(60) % 7}
-    values = {
-        "name": "searched",
-        "query": str(query),
-        "topology": "semijoin",
-        "streams": [{"table": "t"}] * 2,
-        "parameters": parameters | {"bloom": True},
-    }
-    plan = make_plan(
-        build(values, where="test"),
-        prepare=lambda *_: prepare_tables(query, [table, table], [None, None]),
-    )
+    settings = {"parameters": parameters | {"bloom": True}}
+    plan = plan_of("semijoin", settings, rows=60, each_ns=10**8)
     assert plan.parameters.plan != "greedy"
     assert plan.notes == notes
 
@@ -104,13 +116,7 @@ def test_notes_are_on_parameters_as_they_were_set(
 def test_processes_that_an_inline_run_does_not_have_are_noted(
     settings: dict[str, Any], noted: bool
 ) -> None:
-    query = parse_query(f"SELECT * FROM A, B WHERE A.k = B.k {WINDOW}")
-    table = {"ts": np.arange(6), "k": np.arange(6)}
-    values = {"name": "small", "query": str(query), "topology": "hash_join"}
-    plan = make_plan(
-        change(build(values | {"streams": [{"table": "t"}] * 2}, where="test"), settings),
-        prepare=lambda *_: prepare_tables(query, [table, table], [None, None]),
-    )
+    plan = plan_of("hash_join", settings)
     assert any(note.startswith("processes = ") for note in plan.notes) == noted
 
 
@@ -125,35 +131,16 @@ def test_processes_that_an_inline_run_does_not_have_are_noted(
 def test_arrivals_that_are_to_be_measured_and_do_not_come_are_noted(
     measured: list[int], noted: list[str]
 ) -> None:
-    query = parse_query(f"SELECT * FROM A, B WHERE A.k = B.k {WINDOW}")
-    table = {"ts": np.arange(6), "k": np.arange(6)}
-    values = {"name": "small", "query": str(query), "topology": "hash_join", "measured": measured}
-    plan = make_plan(
-        build(values | {"streams": [{"table": "t"}] * 2}, where="test"),
-        prepare=lambda *_: prepare_tables(query, [table, table], [None, None]),
-    )
+    plan = plan_of("hash_join", {"measured": measured})
     assert [note for note in plan.notes if note.startswith("measured")] == noted
 
 
 def test_links_between_processes_are_named_by_them_and_known_before_data_is_read() -> None:
     def planned(*ends: str) -> Plan:
-        query = parse_query(f"SELECT * FROM A, B WHERE A.k = B.k {WINDOW}")
-        table = {"ts": np.arange(6), "k": np.arange(6)}
         links = [{"a": ends[0], "b": ends[1], "latency": "7 ms"}]
-        values = {
-            "name": "linked",
-            "query": str(query),
-            "topology": "hash_join",
-            "streams": [{"table": "t"}] * 2,
-            "processes": 2,
-            "network": {"sites": "processes", "links": links},
-        }
-
-        def prepare(*_: Any) -> tuple[TableStream, ...]:
-            prepared.append(None)
-            return prepare_tables(query, [table, table], [None, None])
-
-        return make_plan(build(values, where="test"), prepare=prepare)
+        network = {"sites": "processes", "links": links}
+        settings = {"processes": 2, "network": network}
+        return plan_of("hash_join", settings, on_prepare=lambda: prepared.append(None))
 
     prepared: list[None] = []
     link = link_between(planned("process.0", "process.1").network, "process.0", "process.1")

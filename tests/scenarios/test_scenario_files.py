@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+import joinsim as js
 from joins.errors import DataError
 from scenarios.config import StreamConfig, build_network
 from scenarios.scenario_files import (
@@ -21,7 +22,6 @@ from scenarios.scenario_files import (
     change,
     load,
     parse_toml,
-    scenario_schema,
 )
 from scenarios.study.study import load_study
 from spark_bridge.pipeline.raw_source import RawSource
@@ -273,7 +273,7 @@ def test_a_stream_comes_from_one_place() -> None:
 
 @cache
 def validator() -> Draft202012Validator:
-    schema = scenario_schema()
+    schema = js.schema()
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)
 
@@ -304,7 +304,7 @@ def test_a_mistake_is_found_where_it_is(toml: str, where: str) -> None:
 
 
 def test_keys_have_the_meanings_of_their_docstrings() -> None:
-    schema = scenario_schema()
+    schema = js.schema()
     described = {
         f"{name}.{key}": value.get("description")
         for name, section in [("", schema), *schema["$defs"].items()]
@@ -317,7 +317,7 @@ def test_keys_have_the_meanings_of_their_docstrings() -> None:
 
 
 def test_every_key_of_a_run_or_a_study_has_a_meaning_of_its_own() -> None:
-    schema = scenario_schema()
+    schema = js.schema()
     for name, section in [("", schema), *schema["$defs"].items()]:
         keys = section.get("properties", {}).values()
         texts = [text for key in keys if (text := key.get("description"))]

@@ -77,7 +77,7 @@ def test_the_search_picks_the_best_of_all_and_runs_less() -> None:
     )
     halving, everything = search_of(scenario), search_of(scenario, give_up=False)
     ranked = halving.run(found)
-    alone = {one.label: one for one in everything.measure_all(found, ROWS, "all")}
+    alone = {one.label: one for one in everything.simulate_all(found, ROWS, "all")}
     goal = "throughput"
     best = max(one.values(goal)[0] for one in alone.values())
     assert ranked[0].values(goal)[0] >= 0.9 * best
@@ -119,7 +119,7 @@ def test_a_rate_that_there_was_no_time_to_test_is_not_one_that_is_too_high(
         return run_one(one, rate_tps, *rest)
 
     monkeypatch.setattr(search, "_run_one", at_no_rate)
-    (one,) = search.measure_all(found[:1], ROWS, "all", last=True)
+    (one,) = search.simulate_all(found[:1], ROWS, "all", last=True)
     assert one.saturated
     assert one.keeps_up is keeps_up
 
@@ -135,7 +135,7 @@ def test_one_that_takes_too_long_is_given_up_and_has_not_failed(
         raise _HopelessError("it takes too long")
 
     monkeypatch.setattr(search, "_run_one", too_slow)
-    search.measure_all(found[:1], ROWS, "all")
+    search.simulate_all(found[:1], ROWS, "all")
     assert search.spent.given_up == [f"{found[0].label}: it takes too long"]
     assert not search.spent.failed
 
@@ -196,10 +196,10 @@ def test_one_whose_answer_was_wrong_is_not_ranked(
         return run_one(one, rate_tps, *rest)
 
     monkeypatch.setattr(search, "_run_one", wrong)
-    (one,) = search.measure_all([replace(found[0], rows=100)], ROWS, "all", last=True)
+    (one,) = search.simulate_all([replace(found[0], rows=100)], ROWS, "all", last=True)
     assert not one.rows
     assert search.spent.failed == [f"{found[0].label}: its answer was wrong"]
-    monkeypatch.setattr(search, "measure_all", lambda going, *_, **__: [replace(one, rows=0)])
+    monkeypatch.setattr(search, "simulate_all", lambda going, *_, **__: [replace(one, rows=0)])
     assert search.run(found[:1]) == []
 
 

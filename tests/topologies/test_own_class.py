@@ -20,7 +20,6 @@ from joins.window_join.nested_loop_join import NestedLoopJoin
 from joins.window_join.rows import KernelRows
 from joins.work import NO_WORK, Work
 from netsim.cost import COSTS
-from scenarios.scenario_files import scenario_schema
 from scenarios.terminal.views import show_run
 from topologies import TOPOLOGIES
 from topologies.own_class import OR_OWN_INDEX
@@ -265,4 +264,4 @@ def test_no_text_imports_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_it_is_described_beside_ours() -> None:
     (index,) = [one for one in describe(find_topology("join_matrix")) if one.name == "index"]
     assert index.allowed == "nested_loop, b_plus_tree; or, from Python, a class of your own"
-    assert '"format": "class"' in json.dumps(scenario_schema())
+    assert '"format": "class"' in json.dumps(js.schema())

@@ -68,3 +68,18 @@ def test_sending_costs_only_what_leaves_the_site(split_join: RunConfig, tmp_path
         took[processes] = dear - free
     assert took[1] == 0
     assert ROWS // BATCH * 1_000_000 >= took[3] >= 8 * 1_000_000
+
+
+def test_actors_of_one_process_share_a_core(split_join: RunConfig, tmp_path: Path) -> None:
+    took = {}
+    for sites, processes in (("placed", 2), ("processes", 3), ("processes", 1)):
+        settings = {"network.sites": sites, "processes": processes}
+        plan = make_plan(scenario_files.change(split_join, settings), prepare=prepare_by_spark)
+        found = set(plan.graph(pairs=False).placement.values())
+        if sites == "processes":
+            assert found == {f"process.{home}" for home in range(processes)}
+        directory = tmp_path / f"{sites}{processes}"
+        directory.mkdir()
+        run = simulate(plan, directory, pairs=False)
+        took[sites, processes] = run.outcome.virtual_ns
+    assert took["placed", 2] < took["processes", 3] < took["processes", 1]

@@ -35,7 +35,7 @@ from scenarios.report.run_summary import describe_verdict, write_run_json
 from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict import CheckResult, Verdict
-from tests.scenarios.report.test_pictures import check_picture
+from tests.scenarios.report.test_picture import check_picture
 from tests.scenarios.toy_run import (
     ToyParameters,
     failed_verdict,

@@ -19,7 +19,7 @@ from scenarios.report.study_picture import find_coinciding, study_picture
 from scenarios.study.findings import Findings
 from scenarios.study.judging import Estimate, Estimates
 from scenarios.study.study import Chart, load_study
-from tests.scenarios.report.test_pictures import check_picture
+from tests.scenarios.report.test_picture import check_picture
 
 STUDY = """
 query = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '10' ON '20')"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import time
 from dataclasses import replace
@@ -11,16 +10,13 @@ from pathlib import Path
 import pytest
 
 from actors.hosting.inline import Clock
-from scenarios import machine, scenario_files
+from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.many_runs import RunResult
-from scenarios.preparation import Preparation
 from scenarios.report.result_tables import chart_table, claims_table
 from scenarios.report.study_picture import kinds_key, study_picture
 from scenarios.scenario_files import ConfigError
-from scenarios.study import findings, point_runs
 from scenarios.study.findings import Findings
-from scenarios.study.point_runs import plan_points, run_points
 from scenarios.study.study import KIND_WORDS, Study, kernel_clock, kind_of, load_study
 
 STUDY = """
@@ -214,115 +210,8 @@ def test_a_variant_that_does_not_fit_the_axis_is_refused(
         load(tmp_path, STUDY.replace(old, new))
 
 
-RUNS = """"run" = { only = [0, 1] }
-"estimated" = { measure = "capacity_tps.total" }
-"""
-ALONE = (
-    STUDY.replace(RUNS, "")
-    .replace('files = ["s.parquet"]', 'synthetic = { rows = 9, fields = { a = "uniform(0, 9)" } }')
-    .replace("values = [16, 64, 256]", "values = [1024, 2048, 4096]")
-)
-"""The measured variant and nothing else, in batches that take little time."""
-
-
-def test_results_of_another_machine_are_not_reused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Short windows are merged again and again.
-    study = load(tmp_path, ALONE.replace("window_bits = 6", "window_bits = 12"))
-    run_points(
-        study, {}, tmp_path, on_point=lambda number, label: None, replay=lambda point: ""
-    ).write_json(tmp_path, "")
-    assert Findings.read(study, tmp_path) is not None
-    other = {"processor": "another one", "cores": 2, "system": "Linux x86_64"}
-    monkeypatch.setattr(findings, "describe_machine", lambda: other)
-    assert Findings.read(study, tmp_path) is None
-
-
-@pytest.mark.parametrize(
-    ("paces_s", "counts", "taken"),
-    [
-        # The first reading is of the start, the second from before the point.
-        ([1.0, 1.0, 1.0], 0, 1),
-        ([1.0, 1.0, 1.1], 0, 1),
-        ([1.4, 1.0, 1.0], 0, 1),
-        ([1.0, 1.4, 1.0, 1.0], 1, 2),
-        ([1.0, 1.0, 1.4, 1.0, 1.0], 2, 3),  # of two that began or ended slowly, none counts
-        ([1.0, 1.0, 1.4, 1.0, 1.3], 2, 3),  # never undisturbed: the best pace counts
-    ],
-)
-def test_what_others_have_disturbed_is_measured_again(
-    paces_s: list[float], counts: int, taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = load(tmp_path, ALONE)
-    study = replace(study, points=study.points[:1])
-    ran: list[RunResult] = []
-    readings = iter(paces_s)
-
-    def take(config: RunConfig) -> RunResult:
-        record = {"tuples_s": {"median": 100.0 - len(ran)}}
-        ran.append(RunResult(config=config, record=record, passed=True, claims_exact=False))
-        return ran[-1]
-
-    monkeypatch.setattr(machine, "interpret_s", lambda: next(readings))
-    monkeypatch.setattr(point_runs, "_take_survey", take)
-    found = run_points(
-        study, {}, tmp_path, on_point=lambda number, label: None, replay=lambda point: ""
-    )
-    assert list(found.results.values()) == [ran[counts]]
-    assert len(ran) == taken
-
-
-def test_no_garbage_is_collected_while_a_point_is_timed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = load(tmp_path, ALONE)
-    study = replace(study, points=study.points[:1])
-    collecting: list[bool] = []
-
-    def take(config: RunConfig) -> RunResult:
-        collecting.append(gc.isenabled())
-        return RunResult(config=config, record={"tuples_s": {"median": 1.0}}, passed=True)
-
-    monkeypatch.setattr(point_runs, "_take_survey", take)
-    run_points(study, {}, tmp_path, on_point=lambda number, label: None, replay=lambda point: "")
-    assert set(collecting) == {False}
-    assert gc.isenabled()
-
-
-def test_a_measured_run_that_is_wrong_is_not_measured_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = load(tmp_path, ALONE)
-    study = replace(study, points=study.points[:1])
-    readings = iter([1.0, 1.0, 1.4])
-
-    def take(config: RunConfig) -> RunResult:
-        passed = next(verdicts)
-        return RunResult(config=config, record={"tuples_s": {"median": 1.0}}, passed=passed)
-
-    verdicts = iter([True, False, True])
-    monkeypatch.setattr(machine, "interpret_s", lambda: next(readings))
-    monkeypatch.setattr(point_runs, "_take_survey", take)
-    found = run_points(
-        study, {}, tmp_path, on_point=lambda number, label: None, replay=lambda point: ""
-    )
-    (result,) = found.results.values()
-    assert result.passed is False
-
-
-def test_a_survey_that_needs_more_memory_than_is_free_is_refused_before_any_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = load(tmp_path, ALONE.replace("window_bits = 6", "window_bits = 25"))
-    monkeypatch.setattr(point_runs, "free_memory_bytes", lambda: 1 << 30)
-    with pytest.raises(ConfigError, match=r"point 1 .*: it needs about 12.* GB of memory and 1"):
-        plan_points(study, Preparation())
-    assert any("takes about 12" in remark for remark in study.remarks)
-
-
 def test_what_runs_instead_of_the_papers_sizes_is_said(tmp_path: Path) -> None:
-    text = ALONE.replace("[study]\n", '[study]\nreduced = "windows of {size} instead of 2^25"\n')
+    text = STUDY.replace("[study]\n", '[study]\nreduced = "windows of {size} instead of 2^25"\n')
     study = load(tmp_path, text)
     assert study.remarks[0] == "Reduced, beside the paper: windows of 2^6 instead of 2^25."
     assert made(study).as_json("")["reduced"] == "windows of 2^6 instead of 2^25"

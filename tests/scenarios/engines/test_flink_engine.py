@@ -18,7 +18,7 @@ from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from scenarios.engines.flink_engine import PYTHON_VARIABLE, Flink, join
 from spark_bridge.engines import EngineFailed, Totals
-from tests.spark_bridge.sql.test_sql_oracle import stream
+from tests.spark_bridge.sql.test_native import stream
 
 INTERVAL = (
     "SELECT * FROM R, S WHERE R.y = S.y "

@@ -1,12 +1,19 @@
-"""Pictures are valid Vega-Lite, have data, and can be drawn into a page and into a file."""
+"""Pictures are valid Vega-Lite, have data, and can be drawn into a page and into a file.
+
+The script that draws them is made once, in another process while something else runs.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import signal
+import subprocess
+import sys
+import time
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import altair
 import jsonschema
@@ -14,16 +21,21 @@ import pytest
 import vl_convert
 
 from joins.errors import OutputError
+from joins.machine.cache import CACHE_VARIABLE
+from scenarios.report import picture
 from scenarios.report.picture import (
     COLOURS,
     SERIES,
     Picture,
     colour_of,
+    making_vega_script,
     number_axis,
     pictures_json,
+    script_path,
     short,
     time_axis,
     tooltip,
+    vega_script,
     write_figure,
 )
 from scenarios.scenario_files import ConfigError
@@ -192,3 +204,58 @@ def test_an_axis_writes_large_numbers_short() -> None:
     }
     svg = vl_convert.vegalite_to_svg(spec)
     assert all(f">{text}<" in svg for text in ("0.25", "999", "25k"))
+
+
+class _Recorded(subprocess.Popen[bytes]):
+    begun: ClassVar[list[subprocess.Popen[bytes]]] = []
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.begun.append(self)
+
+
+def test_it_cannot_end_the_script_element_it_stands_in() -> None:
+    assert "</script" not in vega_script()
+
+
+def test_another_process_makes_what_is_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    path = script_path()
+    until = time.monotonic() + 120
+    with making_vega_script():
+        while not path.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+    assert path.read_text(encoding="utf-8") == vega_script.__wrapped__()
+
+
+def test_it_ends_with_what_it_was_begun_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(subprocess, "Popen", _Recorded)
+    with pytest.raises(KeyError), making_vega_script():
+        raise KeyError
+    (process,) = _Recorded.begun
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_nothing_is_begun_where_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    vega_script.__wrapped__()
+    begun: list[str] = []
+    monkeypatch.setattr(picture, "start_program", begun.append)
+    with making_vega_script():
+        pass
+    assert not begun
+
+
+def test_where_no_process_may_begin_all_else_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "executable", "/no/such/program")
+    went_on = False
+    with making_vega_script():
+        went_on = True
+    assert went_on

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.tuple_sums import TupleSums
+from scenarios.result_readers import TupleSums
 
 ROWS = st.lists(st.tuples(st.integers(-2, 14), st.integers(-1, 5), st.integers(0, 99)), max_size=40)
 

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as sf
 
-from actors.feed import Feed, StreamFile
 from joins.batch import Schema
-from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 from scenarios.worlds.world import WorldStream
 from spark_bridge.engines import Totals
 from spark_bridge.query_runs import query_session, total
 from spark_bridge.sql.native import expected_pairs
+from tests.spark_bridge.hosted.hosted_jobs import pairs_by_numpy
 
 WINDOWS = (
     "'1' ON '7'",
@@ -63,17 +62,6 @@ def stream(rng: np.random.Generator) -> WorldStream:
     return WorldStream(
         ts.tolist(), rng.choice(some_x, rows).tolist(), rng.choice(np.array(some_y), rows).tolist()
     )
-
-
-def pairs_by_numpy(text: str, files: tuple[StreamFile, ...]) -> list[tuple[int, int, int]]:
-    schemas = [file.schema for file in files]
-    arrivals = Feed(files).take(10**6)
-    assert arrivals is not None
-    found = []
-    for matches in expected(parse_query(text), schemas, [arrivals], enumerate_ids=True):
-        probe, match = matches.pairs()
-        found += [(matches.stream, *p) for p in zip(probe.tolist(), match.tolist(), strict=True)]
-    return found
 
 
 @pytest.mark.parametrize("bucketed", [True, False])

@@ -28,7 +28,7 @@ from scenarios.engines.embedded_engines import (
 from scenarios.engines.engine import read_whole
 from spark_bridge.engines import EngineResult, Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
-from tests.spark_bridge.sql.test_sql_oracle import QUERIES, stream
+from tests.spark_bridge.sql.test_native import QUERIES, stream
 
 Join = Callable[[JoinQuery, Sequence[StreamFile], Path | None], EngineResult]
 
