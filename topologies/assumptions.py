@@ -112,6 +112,18 @@ ASSUMPTIONS = (
         costs=_work("ibwj_pim_tree.join", lambda work: set(work.copied_percents) == {100}),
     ),
     Assumption(
+        name="free matches",
+        text="to list a match costs a window join over a B+-tree, an IM-Tree or a PIM-Tree nothing",
+        source="set, to find out what listing matches has to do with a figure",
+        costs=_work("ibwj_pim_tree.join", lambda work: work.unit_ps[MATCHES] == 0),
+    ),
+    Assumption(
+        name="slow matches",
+        text="to list a match costs a RaP-Table, a WiB+-Tree and nested loops 30 ns",
+        source="set, to find out what listing matches has to do with a figure",
+        costs=_work("rap_table.probe", lambda work: work.unit_ps[MATCHES] == 30_000),
+    ),
+    Assumption(
         name="slow atomic operations",
         text="one takes a thread that shares an index 200 ns, and not some 20",
         source="set, to find out what sharing has to do with a figure",

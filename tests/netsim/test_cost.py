@@ -151,7 +151,7 @@ def test_profiles_in_which_something_costs_more_differ_from_others_in_that_alone
 
 def test_what_if_profiles_of_pim_trees_differ_from_shared_memory_in_one_price() -> None:
     shared = load_profile("shared_memory")
-    even, slow = {}, {}
+    even, slow, free = {}, {}, {}
     for name, price in shared.structures.items():
         if name in ("ibwj_pim_tree.join", "ibwj_im_tree.join"):
             even[name] = replace(price, copied_percents=(100,) * len(price.sizes))
@@ -159,10 +159,29 @@ def test_what_if_profiles_of_pim_trees_differ_from_shared_memory_in_one_price() 
             unit_ps = list(price.unit_ps)
             unit_ps[COUNTERS.index("atomics")] = 200_000
             slow[name] = replace(price, unit_ps=tuple(unit_ps))
-    for name, changed in (("even_merges", even), ("slow_atomics", slow)):
-        assert len(changed) == 2
+        trees = ("b_plus_tree", "im_tree", "pim_tree", "shared_pim_tree")
+        if name in [f"ibwj_{tree}.join" for tree in trees]:
+            unit_ps = list(price.unit_ps)
+            unit_ps[COUNTERS.index("matches")] = 0
+            free[name] = replace(price, unit_ps=tuple(unit_ps))
+    expected = {"even_merges": (even, 2), "slow_atomics": (slow, 2), "free_matches": (free, 4)}
+    for name, (changed, structures) in expected.items():
+        assert len(changed) == structures
         prices = {**shared.structures, **changed}
         assert load_profile(name) == replace(shared, name=name, structures=prices)
+
+
+def test_slow_matches_differ_from_rdma_in_what_a_match_costs_when_windows_are_probed() -> None:
+    rdma = load_profile("rdma")
+    slow = {}
+    for name in ("rap_table.probe", "wib_tree.probe", "nested_loop.probe"):
+        price = rdma.structures[name]
+        unit_ps = list(price.unit_ps)
+        unit_ps[COUNTERS.index("matches")] = 30_000
+        match_percents = (100,) * len(price.sizes)
+        slow[name] = replace(price, unit_ps=tuple(unit_ps), match_percents=match_percents)
+    prices = {**rdma.structures, **slow}
+    assert load_profile("slow_matches") == replace(rdma, name="slow_matches", structures=prices)
 
 
 def test_a_price_of_calls_that_is_none_is_refused(tmp_path: Path) -> None:

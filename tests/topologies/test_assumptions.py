@@ -40,6 +40,8 @@ ASSUMED = {
     "free_calls": {"free messages", "free calls"},
     "slow_merges": {"messages", "slow merges"},
     "even_merges": {"messages in shared memory", "even merges"},
+    "free_matches": {"messages in shared memory", "free matches"},
+    "slow_matches": {"messages by remote memory access", "slow matches"},
     "slow_atomics": {"messages in shared memory", "slow atomic operations"},
     "priced_pairs": {"messages within a machine", "priced pairs"},
 }
