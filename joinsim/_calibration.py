@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 from pydantic import NonNegativeInt, PositiveInt
 
+from actors.whole_files import at_home
 from netsim.cost import COSTS, CostProfile, load_profile
 from scenarios.calibration import fit
 from scenarios.calibration.live_runs import (
@@ -134,7 +135,7 @@ def calibrate(
     >>> calibration.exact, run.verdict.exact
     (True, True)
     """
-    out, path = Path(out), None if profile is None else Path(profile)
+    out, path = at_home(out), None if profile is None else at_home(profile)
     if not out.parent.is_dir():
         raise ConfigError(f"out = {out}: there is no folder {out.parent}")
     if out.suffix != ".toml":

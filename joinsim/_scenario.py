@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from actors.hosting.imports import import_meanwhile
+from actors.whole_files import at_home
 from joins.errors import suggest
 from joins.queries.parser import parse_query
 from joinsim._arguments import check_methods
@@ -600,7 +601,7 @@ class Scenario:
             return None
         if not os.fspath(out):
             raise ConfigError("out = '': name a folder; None takes a temporary one")
-        place = Path(os.path.expanduser(out))
+        place = at_home(out)
         return place if self.keep else place.absolute()
 
     def _run(
