@@ -196,7 +196,8 @@ def show_advice(out: Console, advice: TopologyRanking, directory: Path, replay: 
     for table in (changes_table(advice), measured_table(advice)):
         if table.rows:
             print_table(out, table)
-    for what, why in left_out_table(advice).rows:
+    for row in left_out_table(advice).rows:
+        what, why = (cell if isinstance(cell, str) else cell.text for cell in row)
         print_wrapped(out, f"{what}: {why}", "dim")
     for way, line in advice.reproduce(directory).items():
         out.print(Text(f"{way}: {line}"))
