@@ -23,6 +23,7 @@ from scenarios.formatting import (
     TableCell,
     TextTable,
     by_reason,
+    format_digits,
     format_many,
     format_value,
     format_values,
@@ -360,7 +361,7 @@ def show_profile(out: Console, profile: CostProfile, path: Path) -> None:
     for name in COSTS:
         costs = [getattr(one, name) / 1000 for one in (profile, default)]
         unit = name.removesuffix("_ps").replace("_", " ")
-        rows.append((unit, *(f"{cost:,.3g}" for cost in costs)))
+        rows.append((unit, *(format_digits(cost, 3) for cost in costs)))
     print_table(
         out,
         TextTable(columns=("cost of one", "ns here", "ns by default"), rows=rows, text_columns=1),
@@ -374,8 +375,8 @@ def show_operators(out: Console, measured: Calibrated) -> None:
         (
             system,
             role,
-            f"{cost.message_ps / 1e6:,.3g}",
-            f"{cost.row_ps / 1e3:,.3g}",
+            format_digits(cost.message_ps / 1e6, 3),
+            format_digits(cost.row_ps / 1e3, 3),
             str(cost.work_percent),
         )
         for system, roles in measured.operators.items()
