@@ -321,7 +321,7 @@ def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> N
             branch.add("results stay here")
         for port, receivers in operator.sends.items():
             branch.add(Text.assemble(f"{port} -> ", (abbreviated(receivers), "green")))
-    out.print(tree)
+    out.print(tree, soft_wrap=False)  # it wraps names, and does not cut them
     actors = len(graph.without_partitions())
     out.print(f"{actors} actors on {len(set(graph.placement.values()))} sites")
     print_wrapped(out, f"from: {topology.paper}")
