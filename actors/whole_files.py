@@ -46,6 +46,11 @@ def output_error(error: OSError, path: Path | str | None = None) -> OutputError:
     return OutputError(f"cannot write to {where}: {reason}; {remedy}")
 
 
+def at_home(path: Path | str) -> Path:
+    """Return *path*, in which ``~`` at the beginning is the home folder."""
+    return Path(os.path.expanduser(path))
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn errors of a block that does nothing but write *path* into :exc:`OutputError`."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 from pydantic import NonNegativeInt, PositiveInt
 
+from actors.whole_files import at_home, check_can_be_made
 from netsim.cost import COSTS, CostProfile, load_profile
 from scenarios.calibration import fit
 from scenarios.calibration.live_runs import (
@@ -119,6 +120,8 @@ def calibrate(
     ------
     ConfigError
         *out* is no TOML file in an existing folder, or *profile* is not a profile.
+    OutputError
+        The folder cannot be written to.
     RayUnavailableError
         Ray cannot start.
 
@@ -134,7 +137,7 @@ def calibrate(
     >>> calibration.exact, run.verdict.exact
     (True, True)
     """
-    out, path = Path(out), None if profile is None else Path(profile)
+    out, path = at_home(out), None if profile is None else at_home(profile)
     if not out.parent.is_dir():
         raise ConfigError(f"out = {out}: there is no folder {out.parent}")
     if out.suffix != ".toml":
@@ -142,6 +145,7 @@ def calibrate(
     names = registered_names(topologies) or list(TOPOLOGIES)
     measured = None
     if path is None:
+        check_can_be_made(out.parent)  # what took a quarter of an hour is not to be lost
         measured = _measure_structures(passes, observer.note)
         used = measured.base
     else:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from actors.whole_files import at_home
 from joinsim._scenario import Scenario
 from scenarios import scenario_files
 from scenarios.config import RunConfig
@@ -215,5 +216,6 @@ def draw(
     from scenarios.report.topology_drawing import draw_topology
 
     graph = show(topology, sink=sink, **parameters)
-    draw_topology(graph, find_topology(topology).title, Path(path))
-    return Path(path)
+    file = at_home(path)
+    draw_topology(graph, find_topology(topology).title, file)
+    return file

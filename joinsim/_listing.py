@@ -83,8 +83,12 @@ def search(*words: str) -> dict[str, list[dict[str, Any]]]:
             for one in ones
             for word in f"{one['name']} {one['title']} {one['paper'] or ''}".split()
         }
-        near = [name for word in words for name in get_close_matches(word.lower(), known, n=3)]
+        ones = [one for kind in listed.values() for one in kind]
+        unknown = [word for word in words if not any(_has(one, [word]) for one in ones)]
+        near = [name for word in unknown for name in get_close_matches(word.lower(), known, n=3)]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
+        if not unknown:
+            hint = ", though some have one"
         raise ConfigError(f"nothing has {' and '.join(map(repr, words))} in it{hint}")
     return found
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from actors.result_files import late_path, pairs_path, summary_path
+from actors.whole_files import at_home
 from joinsim._arguments import check_methods
 from scenarios.formatting import VERDICT_WORDS, TextTable, format_many, notebook_html
 from scenarios.report.result_tables import (
@@ -176,8 +177,9 @@ class Run:
         """
         from scenarios.report.run_pages import write_report
 
-        write_report(self._checked, _page(path), self.replay)
-        return Path(path)
+        page = _page(path)
+        write_report(self._checked, page, self.replay)
+        return page
 
     def figure(self, path: str | Path) -> Path:
         """Draw latency and throughput over time into a file, for print; return *path*.
@@ -561,7 +563,7 @@ def report(runs: Iterable[Run | str | Path], path: str | Path) -> Path:
 
 def _page(path: str | Path) -> Path:
     """Return *path* if it is the name of an HTML page."""
-    page = Path(path)
+    page = at_home(path)
     if page.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"{page}: a report is a page whose name ends in .html or .htm")
     return page
@@ -590,8 +592,9 @@ def _draw(result: Any, path: str | Path) -> Path:
     from scenarios.report.picture import write_figure
     from scenarios.report.result_pages import picture_of
 
-    write_figure(picture_of(result), Path(path))
-    return Path(path)
+    file = at_home(path)
+    write_figure(picture_of(result), file)
+    return file
 
 
 def _table(rows: Iterable[dict[str, Any]], keys: list[str]) -> pa.Table:

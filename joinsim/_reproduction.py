@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import PositiveInt
 
-from actors.whole_files import write_text
+from actors.whole_files import at_home, write_text
 from joins.errors import JoinsimError
 from joinsim._outcomes import Reproduction, StudyRun
 from joinsim._scenario import Scenario, check_scale
@@ -74,7 +74,7 @@ def reproduce(
     no paper is called 'panjion': did you mean 'panjoin'? there are spo, pim, panjoin, oij, semijoin
     """
     names = find_studies(paper)
-    directory = Path(out) if out else RUNS / f"reproduce-{paper}" / scale
+    directory = at_home(out) if out else RUNS / f"reproduce-{paper}" / scale
     words = ["joinsim", "reproduce", paper, "--scale", scale]
     words += ["--out", str(out)] if out else []
     words += ["--repeat", str(repeat)] if repeat else []
@@ -126,14 +126,14 @@ def claims(
     runs/elsewhere is no reproduction: there is no runs/elsewhere/reproduce.json
     """
     check_scale(scale)
-    chosen = list(map(Path, directories)) or sorted(RUNS.glob(f"reproduce-*/{scale}"))
+    chosen = list(map(at_home, directories)) or sorted(RUNS.glob(f"reproduce-*/{scale}"))
     if not chosen:
         raise ConfigError(
             f"there is no reproduction at {scale} scale below {RUNS}/: run joinsim reproduce PAPER "
             f"--scale {scale} first, or name its directory"
         )
     records = read_reproductions(chosen)
-    write_text(Path(out), claims_document(records))
+    write_text(at_home(out), claims_document(records))
     return [record["paper"] for record in records]
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from actors.hosting.imports import import_meanwhile
+from actors.whole_files import at_home
 from joins.errors import suggest
 from joinsim._arguments import check_methods
 from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
@@ -545,7 +546,7 @@ class Scenario:
             return None
         if not os.fspath(out):
             raise ConfigError("out = '': name a folder; None takes a temporary one")
-        place = Path(os.path.expanduser(out))
+        place = at_home(out)
         return place if self.keep else place.absolute()
 
     def _run(

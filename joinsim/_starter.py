@@ -10,7 +10,7 @@ from importlib.resources import files
 from keyword import iskeyword
 from pathlib import Path
 
-from actors.whole_files import write_text, writing
+from actors.whole_files import at_home, write_text, writing
 from scenarios.scenario_files import ConfigError
 from topologies import TOPOLOGIES
 
@@ -59,7 +59,7 @@ def new_topology(name: str, out: str | Path | None = None) -> list[Path]:
         raise ConfigError(f"{name!r}: there is a topology of this name; choose another")
     if name in sys.stdlib_module_names or name in packages_distributions():
         raise ConfigError(f"{name!r}: there is a module of this name; choose another")
-    folder = Path(out or name)
+    folder = at_home(out or name)
     if folder.exists():
         raise ConfigError(f"{folder} exists; choose another folder")
     kind = "".join(word.capitalize() for word in name.split("_"))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import NonNegativeInt, PositiveInt
 
+from actors.whole_files import at_home
+
 if TYPE_CHECKING:
     from scenarios.synthetic import SyntheticStream
     from spark_bridge.prepared import PreparedStream
@@ -77,9 +79,9 @@ def prepare(
     from spark_bridge.pipeline.raw_source import RawSource
 
     fields = [prepared_name(one) for one in fields]
-    paths = (files,) if isinstance(files, (str, Path)) else tuple(files)
+    paths = tuple(map(at_home, (files,) if isinstance(files, (str, Path)) else files))
     source = RawSource(
-        name=name or (Path(paths[0]).name.split(".")[0] if paths else "") or "stream",
+        name=name or (paths[0].name.split(".")[0] if paths else "") or "stream",
         paths=paths,
         time=time,
         arrival=arrival,
@@ -88,7 +90,7 @@ def prepare(
         rows=rows,
         codes={one: one for one in fields},
     )
-    (stream,) = prepare_by_spark(source, Path(out), progress=progress)
+    (stream,) = prepare_by_spark(source, at_home(out), progress=progress)
     return stream
 
 

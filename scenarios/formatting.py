@@ -34,6 +34,16 @@ def format_value(value: float | None) -> str:
     return f"{value:.3g}"
 
 
+def format_digits(value: float, digits: int) -> str:
+    """Return *value* to so many *digits*, or whole where it has more; no exponent if it is large.
+
+    >>> format_digits(20_000, 3), format_digits(999.96, 3), format_digits(0.25, 3)
+    ('20,000', '1,000', '0.25')
+    """
+    has_more = abs(value) >= 10**digits - 0.5
+    return f"{value:,.0f}" if has_more else f"{value:,.{digits}g}"
+
+
 def format_bytes(count: float | None) -> str:
     """Return a number of bytes to three digits, with a unit of its size."""
     return NO_VALUE if count is None else Quantity(count, "B").render(prec=2)

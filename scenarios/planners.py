@@ -26,7 +26,14 @@ from joins.window_join.window_joins import WindowJoinSpec
 from scenarios.calibration.window_workload import time_join, tuples_to_time
 from scenarios.config import build_network
 from scenarios.data_statistics import match_share
-from scenarios.formatting import NO_VALUE, TextTable, format_count, notebook_html
+from scenarios.formatting import (
+    NO_VALUE,
+    TextTable,
+    format_count,
+    format_digits,
+    format_many,
+    notebook_html,
+)
 from scenarios.measures import measured_costs, record
 from scenarios.plan import Plan
 from scenarios.run import FinishedRun
@@ -100,14 +107,9 @@ class Proposal:
 def _cost_row(cost: Cost) -> tuple[str, str, str, str]:
     name = f"{cost.name}, {cost.unit}"
     if not cost.measured:
-        return name, _five_digits(cost.estimated), NO_VALUE, NO_VALUE
+        return name, format_digits(cost.estimated, 5), NO_VALUE, NO_VALUE
     ratio = f"{cost.estimated / cost.measured:.3f}"
-    return name, _five_digits(cost.estimated), _five_digits(cost.measured), ratio
-
-
-def _five_digits(value: float) -> str:
-    """Return a number to five digits, never with an exponent."""
-    return f"{value:,.0f}" if value >= 10_000 else f"{value:,.5g}"
+    return name, format_digits(cost.estimated, 5), format_digits(cost.measured, 5), ratio
 
 
 class Planner(ABC):
@@ -199,9 +201,9 @@ def _streams(statistics: JoinStatistics) -> TextTable:
         rows=tuple(
             (
                 stream.name,
-                f"{stream.rate_tps:,.4g}",
-                f"{stream.window_rows:,.4g}",
-                f"{stream.full_bytes:,.4g}",
+                format_digits(stream.rate_tps, 4),
+                format_digits(stream.window_rows, 4),
+                format_digits(stream.full_bytes, 4),
                 " / ".join(f"{values[place]:,.0f}" for values in distinct if values[place]),
             )
             for place, stream in enumerate(statistics.streams)
@@ -225,9 +227,9 @@ def _joins(names: Sequence[str], cost: PlanEstimate, algorithms: Sequence[OneWay
                 named(join.stored),
                 str(join.algorithm),
                 names[join.source if join.algorithm.at_source else join.destination],
-                f"{one.rate_in_tps:,.4g}",
+                format_digits(one.rate_in_tps, 4),
                 f"{one.nbytes:,.0f}",
-                *(f"{one.seconds_by[algorithm] * 1e3:,.4g}" for algorithm in algorithms),
+                *(format_digits(one.seconds_by[algorithm] * 1e3, 4) for algorithm in algorithms),
             )
         )
     what = (
@@ -267,8 +269,8 @@ def _changes(plan: Plan, chosen: JoinPlan) -> list[TextTable]:
         costs = [replanning.book.estimates(name, epoch.observed) for epoch in under]
         rows.append(
             (
-                f"{under[0].begins_ns / NS_PER_S:,.4g}",
-                f"{under[-1].ends_ns / NS_PER_S:,.4g}",
+                format_digits(under[0].begins_ns / NS_PER_S, 4),
+                format_digits(under[-1].ends_ns / NS_PER_S, 4),
                 name.replace("; ", "\n"),
                 _mean([own.nbytes for own, _ in filter(None, costs)]),
                 _mean([own.seconds for own, _ in filter(None, costs)]),
@@ -287,7 +289,7 @@ def _changes(plan: Plan, chosen: JoinPlan) -> list[TextTable]:
 
 
 def _mean(values: list[float]) -> str:
-    return f"{fmean(values):,.4g}" if values else NO_VALUE
+    return format_digits(fmean(values), 4) if values else NO_VALUE
 
 
 def _searches(costing: Costing, cost: PlanEstimate, query: JoinQuery) -> TextTable:
@@ -304,7 +306,7 @@ def _searches(costing: Costing, cost: PlanEstimate, query: JoinQuery) -> TextTab
     return TextTable(
         title="this plan beside what the searches find",
         columns=("plan", "bytes/s", "s a second"),
-        rows=tuple((name, f"{c.nbytes:,.0f}", f"{c.seconds:,.4g}") for name, c in rows),
+        rows=tuple((name, f"{c.nbytes:,.0f}", format_digits(c.seconds, 4)) for name, c in rows),
     )
 
 
@@ -351,8 +353,12 @@ class WindowJoinPlanner(Planner):
                 ),
             )
             proposal = replace(proposal, tables=(*proposal.tables, beside))
-        if plan.parameters.threads:
-            return proposal
+        if threads := plan.parameters.threads:
+            why = (
+                f"the run has {format_many(threads, 'thread')}, whose time is not that of their "
+                "work: it is not beside the estimate; --set threads=0 runs it on one"
+            )
+            return replace(proposal, plan=(*proposal.plan, why))
         busy_s = record(finished)["busy_seconds"]["total"]
         return proposal.with_measured({_WORK: busy_s * 1e9 / max(finished.outcome.tuples, 1)})
 

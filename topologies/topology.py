@@ -320,13 +320,14 @@ class Topology(ABC, Generic[P]):
     def _refuse_disorder(self, query: JoinQuery) -> None:
         if any(window.kind == "count" for window in query.windows):
             raise TopologyError(
-                f"feeding.disorder: the window {query.window} has the tuples that came last, so "
-                "each disorder would have an answer of its own; use a window of time"
+                f"arrival or feeding.disorder: the window {query.window} has the tuples that came "
+                "last, so each disorder would have an answer of its own; use a window of time"
             )
         if not self.out_of_order:
             raise TopologyError(
-                f"feeding.disorder: {self.name} takes the order of arrival for that of event time; "
-                "over windows of time panjoin joins streams out of order, and so do interval joins"
+                f"arrival or feeding.disorder: {self.name} takes the order of arrival for that of "
+                "event time; over windows of time panjoin joins streams out of order, and so do "
+                "interval joins"
             )
 
     def _refuse_other_joins(self, query: JoinQuery) -> None:

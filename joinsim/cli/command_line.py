@@ -113,6 +113,7 @@ def main(began_s: float | None = None) -> None:
         try:
             CLOCK.set(WallClock(began_s))
             _check_utf8(sys.argv[1:])
+            sys.argv[1:] = map(_at_home, sys.argv[1:])
             app()
         except Finished as finished:
             code = finished.code
@@ -177,6 +178,14 @@ def _check_utf8(arguments: Iterable[str]) -> None:
             raise JoinsimError(
                 f"{argument}: it is not in UTF-8, in which all names and texts must be"
             ) from None
+
+
+def _at_home(argument: str) -> str:
+    """Return ``--option=~/file`` with the home folder, which a shell leaves as it is there."""
+    option, equals, value = argument.partition("=")
+    if option.startswith("--") and value.startswith("~/"):
+        return option + equals + os.path.expanduser(value)
+    return argument
 
 
 def _is_reader_gone() -> bool:

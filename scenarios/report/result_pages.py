@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from actors.whole_files import write_text
+from joins.queries.parser import on_one_line
 from scenarios.advice import TOML, TopologyRanking
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineRanking
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
 from scenarios.many_runs import RunResult, SystemComparison
 from scenarios.measures import look_up
+from scenarios.plan import bound_query
 from scenarios.report.picture import (
     Picture,
     Spec,
@@ -292,7 +294,7 @@ def _(comparison: SystemComparison, path: Path, replay: str) -> Path:
         name=base.name,
         what=f"{len(comparison.results)} systems compared",
         how=f", seed {base.seed}, {base.backend} backend",
-        query=base.query_line,
+        query=on_one_line(str(bound_query(base.query, base.bind))),
         opening=" ".join([best, *streams, f"Network: {base.network.preset}."]),
         pictures={"comparison": comparison_picture(comparison.results)},
         caption="Fastest first. "
@@ -321,7 +323,7 @@ def write_advice(advice: TopologyRanking, path: Path, replay: str) -> Path:
         "advice.html",
         name=advice.config.name,
         what=f"advice for {', '.join(advice.goals)}",
-        query=advice.config.query_line,
+        query=on_one_line(str(bound_query(advice.config.query, advice.config.bind))),
         why=advice.why,
         data=str(advice.statistics),
         pictures={"comparison": picture_of(advice)},

@@ -221,6 +221,8 @@ class ResultFigures:
     answered: np.ndarray
     matches: np.ndarray
     """Per bin, tuples answered and matches found for them."""
+    born: np.ndarray
+    """Per bin, tuples that came into being there and were answered sooner or later."""
 
     def latency_ms(self, percents: Sequence[float]) -> np.ndarray:
         """Return percentiles in milliseconds, percents by bins; NaN for a bin without answers."""
@@ -241,6 +243,7 @@ def analyse_results(
         latencies=tuple(LatencyHistogram() for _ in range(bins.count)),
         answered=np.zeros(bins.count, np.int64),
         matches=np.zeros(bins.count, np.int64),
+        born=np.zeros(bins.count, np.int64),
     )
     for stream, numbers in enumerate(arrivals):
         path = summary_path(directory, stream)
@@ -254,7 +257,9 @@ def analyse_results(
             latency_ns = tuples.latest[reported]
             # The half keeps a tuple clear of the edges, where bins without births would be a step.
             born_ns = np.interp(numbers[first + reported] + 0.5, born, bins.edges_ns)
-            bin_ = bins.of(born_ns.astype(np.int64) + latency_ns)
+            born_ns = born_ns.astype(np.int64)
+            np.add.at(figures.born, bins.of(born_ns), 1)
+            bin_ = bins.of(born_ns + latency_ns)
             np.add.at(figures.answered, bin_, 1)
             np.add.at(figures.matches, bin_, tuples.pairs[reported])
             for place in np.unique(bin_):

@@ -142,6 +142,10 @@ def run_pictures(finished: FinishedRun) -> tuple[dict[str, Picture], dict[str, A
         born = born_at_rate(bins, rate_tps, int(trace.entered[-1]))
     arrivals = arrival_numbers(finished.plan.files, finished.plan.feeding.disorder)
     results = analyse_results(finished.directory, bins, born, arrivals)
+    # Of a tuple without a pair these report nothing: it would seem to be inside for ever.
+    pairs_alone = finished.plan.query.interval is not None or finished.plan.topology.multiway
+    if pairs_alone:
+        born = np.concatenate([[0], np.cumsum(results.born)])
     role_of, operators = graph.roles, graph.operators
     by_operator = len(role_of) > _ROWS_MAX
     row_of = role_of if by_operator else {pe: pe for pes in operators.values() for pe in pes}
@@ -167,6 +171,7 @@ def run_pictures(finished: FinishedRun) -> tuple[dict[str, Picture], dict[str, A
         "deepest": float(trace.queue_depth.max(initial=0.0)),
         "by_operator": by_operator,
         "bin_ns": bins.width_ns,
+        "pairs_alone": pairs_alone,
         "faults": list(dict.fromkeys(span["fault"] for span in faults)),
     }
 

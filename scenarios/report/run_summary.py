@@ -25,6 +25,7 @@ from scenarios.formatting import (
     TextTable,
     format_bytes,
     format_count,
+    format_digits,
     format_many,
     format_ms,
 )
@@ -188,7 +189,7 @@ def summary_rows(finished: FinishedRun) -> list[tuple[str, str]]:
     seconds = outcome.virtual_ns / 1e9
     latency = "  ".join(f"{name} {format_ms(ms)}" for name, ms in latency_ms(finished).items())
     rows = [
-        ("tuples", f"{outcome.tuples:,} in {seconds:,.4g} {clock} seconds"),
+        ("tuples", f"{outcome.tuples:,} in {format_digits(seconds, 4)} {clock} seconds"),
         *_rejected(finished.plan.streams),
         ("throughput", f"{finished.throughput_tps:,.0f} tuples/s ({clock})"),
         ("latency", f"{latency}  ms ({clock})"),

@@ -23,6 +23,7 @@ from scenarios.formatting import (
     TableCell,
     TextTable,
     by_reason,
+    format_digits,
     format_many,
     format_value,
     format_values,
@@ -196,7 +197,8 @@ def show_advice(out: Console, advice: TopologyRanking, directory: Path, replay: 
     for table in (changes_table(advice), measured_table(advice)):
         if table.rows:
             print_table(out, table)
-    for what, why in left_out_table(advice).rows:
+    for row in left_out_table(advice).rows:
+        what, why = (cell if isinstance(cell, str) else cell.text for cell in row)
         print_wrapped(out, f"{what}: {why}", "dim")
     for way, line in advice.reproduce(directory).items():
         out.print(Text(f"{way}: {line}"))
@@ -319,7 +321,7 @@ def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> N
             branch.add("results stay here")
         for port, receivers in operator.sends.items():
             branch.add(Text.assemble(f"{port} -> ", (abbreviated(receivers), "green")))
-    out.print(tree)
+    out.print(tree, soft_wrap=False)  # it wraps names, and does not cut them
     actors = len(graph.without_partitions())
     out.print(f"{actors} actors on {len(set(graph.placement.values()))} sites")
     print_wrapped(out, f"from: {topology.paper}")
@@ -359,7 +361,7 @@ def show_profile(out: Console, profile: CostProfile, path: Path) -> None:
     for name in COSTS:
         costs = [getattr(one, name) / 1000 for one in (profile, default)]
         unit = name.removesuffix("_ps").replace("_", " ")
-        rows.append((unit, *(f"{cost:,.3g}" for cost in costs)))
+        rows.append((unit, *(format_digits(cost, 3) for cost in costs)))
     print_table(
         out,
         TextTable(columns=("cost of one", "ns here", "ns by default"), rows=rows, text_columns=1),
@@ -373,8 +375,8 @@ def show_operators(out: Console, calibrated: Calibrated) -> None:
         (
             system,
             role,
-            f"{cost.message_ps / 1e6:,.3g}",
-            f"{cost.row_ps / 1e3:,.3g}",
+            format_digits(cost.message_ps / 1e6, 3),
+            format_digits(cost.row_ps / 1e3, 3),
             str(cost.work_percent),
         )
         for system, roles in calibrated.operators.items()

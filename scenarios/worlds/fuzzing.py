@@ -21,7 +21,7 @@ from pydantic import NonNegativeInt, PositiveInt
 
 from actors.hosting.invariants import WatchingHost
 from actors.protocol import Progress
-from actors.whole_files import check_can_be_made, write_text, writing
+from actors.whole_files import at_home, check_can_be_made, write_text, writing
 from joins.errors import JoinsimError
 from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
@@ -282,7 +282,7 @@ def fuzz(
     """
     if seed > MAX_SEED:
         raise ConfigError(f"seed = {seed}: 0 to {MAX_SEED} is allowed")
-    folder = RUNS / "fuzz" if out is None else Path(out)
+    folder = RUNS / "fuzz" if out is None else at_home(out)
     check_can_be_made(folder)  # a world that failed after hours is not to be lost
     names = tuple(registered_names(topologies)) or tuple(TOPOLOGIES)
     fuzzed = Fuzzed(seed=seed, topologies=names)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -355,3 +356,22 @@ def test_a_query_without_any_match_has_an_unknown_verdict(joinsim: Command, tmp_
     assert said.code == 2
     assert "verdict UNKNOWN (no pair was expected and none came out)" in said.out
     assert joinsim("run", "--query", QUERY, "--data", "s", "--json").code == 2
+
+
+def test_an_option_with_an_equals_sign_knows_the_home_folder(
+    joinsim: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell puts it there for ``~`` at the beginning of a word alone."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    pq.write_table(pa.table({"x": np.arange(9) % 4}), home / "T.parquet")
+    query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '5')"
+    said = joinsim(
+        "run", query, "--topology=nested_loop", "--time=rows", "--data=~/T.parquet",
+        "--out=~/run", "--figure=~/run.svg",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    assert (home / "run/run.json").is_file()
+    assert (home / "run.svg").is_file()
+    assert not (tmp_path / "~").exists()

@@ -228,3 +228,17 @@ def test_an_advice_that_cannot_be_given_is_refused_at_once(
     assert (said.code, said.out) == (3, "")
     assert mistake in said.err
     assert "traceback" not in said.err
+
+
+def test_the_page_of_a_comparison_has_the_query_as_it_ran(
+    joinsim: Command, prepared: Path, tmp_path: Path
+) -> None:
+    """A placeholder says nothing to a reader who has not got its value."""
+    query = SELF_JOIN.format(window="(SLIDE INTERVAL '20' ON 'W')")
+    said = joinsim(
+        "compare", query, "--data", prepared, "--topologies", "nested_loop", "--out", "out",
+        "--set", "bind.W=100", "--rows", 50,
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    page = (tmp_path / "out" / "compare.html").read_text()
+    assert "(SLIDE INTERVAL &#39;20&#39; ON &#39;100&#39;)</pre>" in page

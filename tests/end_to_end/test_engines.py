@@ -221,6 +221,12 @@ def test_what_cannot_be_calibrated_is_refused(
     assert message in said.err
 
 
+def test_large_costs_of_a_profile_have_no_exponent(joinsim: Command) -> None:
+    said = joinsim("calibrate", "--no-live", "--passes", 0)
+    assert said.code == 0, said.err
+    assert re.search(r"message +20,000 +20,000", said.out)
+
+
 def test_a_profile_is_measured_and_held_against_live_runs(
     joinsim: Command, ray_running: None, spark: object
 ) -> None:

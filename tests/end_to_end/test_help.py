@@ -126,3 +126,14 @@ def test_the_shell_completes_names(tmp_path: Path) -> None:
 def test_every_command_has_a_function() -> None:
     others = {"list": "search", "topology": "new_topology", "demo": "run"}
     assert {others.get(words[-1], words[-1]) for words in commands()} <= set(js.__all__)
+
+
+def test_a_narrow_terminal_cuts_no_actor_from_a_picture(
+    joinsim: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    drawn = joinsim("show", "kp_oij").out.split("from:")[0]
+    assert max(map(len, drawn.splitlines())) <= 40
+    words = " ".join(drawn.translate({ord(sign): " " for sign in "├─└│"}).split())
+    assert words.startswith("KP-OIJ: interval join, each key at one replica source ")
+    assert "replicas -> oij.0, oij.1, oij.2, oij.3 oij " in words

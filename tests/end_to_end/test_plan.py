@@ -151,3 +151,31 @@ def test_without_a_run_nothing_is_timed(joinsim: Command, data: list[str]) -> No
     )
     assert said.code == 0, said.err
     assert len(said.json["tables"]) == 1
+
+
+def test_the_time_of_several_threads_is_not_compared_and_the_plan_says_why(
+    joinsim: Command, data: list[str]
+) -> None:
+    query = "SELECT * FROM A, B WHERE A.x = B.x WINDOW AS (SLIDE INTERVAL '1' ON '100')"
+    plan = ("plan", "--query", query, *data[:4], "--topology", "ibwj", "--json")
+    said = joinsim(*plan, "--set", "threads=2")
+    assert said.code == 0, said.err
+    assert said.json["costs"][0]["measured"] is None
+    assert said.json["plan"][-1] == (
+        "the run has 2 threads, whose time is not that of their work: it is not beside the "
+        "estimate; --set threads=0 runs it on one"
+    )
+    alone = joinsim(*plan, "--set", "threads=0")
+    assert alone.json["costs"][0]["measured"] > 0
+    assert not any("threads" in line for line in alone.json["plan"])
+
+
+def test_rates_of_streams_have_no_exponent(joinsim: Command, data: list[str]) -> None:
+    said = joinsim(
+        "plan", "--query", QUERY, *data, *SETTINGS, "--set", "feeding.rate_tps=300000",
+        "--no-simulate", "--json",
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    streams, joins, _ = said.json["tables"]
+    assert streams["rows"][0][1] == "100,000"
+    assert not any("e+" in cell for row in [*streams["rows"], *joins["rows"]] for cell in row)

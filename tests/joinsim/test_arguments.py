@@ -6,6 +6,7 @@ import inspect
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FunctionType
 from typing import Any, get_args
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import joinsim as js
+from joinsim import _calibration
 from joinsim._arguments import _convert, _hints
 
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
@@ -125,6 +127,16 @@ def test_the_message_says_what_is_allowed(arguments: dict[str, Any], message: st
     with pytest.raises(js.ConfigError) as raised:
         js.run(**{"query": QUERY, "streams": DATA} | arguments)
     assert str(raised.value) == message
+
+
+def test_a_calibration_looks_at_its_folder_before_it_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It measures for a quarter of an hour, which is not to be lost."""
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    monkeypatch.setattr(_calibration, "_measure_structures", lambda *_: pytest.fail("measured"))
+    with pytest.raises(js.OutputError, match=f"cannot write to {tmp_path}: "):
+        js.calibrate(tmp_path / "mine.toml", live=False)
 
 
 def test_a_calibration_takes_as_few_tuples_as_the_command_does() -> None:

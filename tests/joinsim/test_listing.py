@@ -51,3 +51,13 @@ def test_what_a_scenario_lacks_has_no_words() -> None:
         joinsim.search("none")
     with pytest.raises(joinsim.ConfigError, match="'nonee' in it; did you mean one, ones"):
         joinsim.search("nonee")
+
+
+def test_words_that_only_do_not_occur_together_are_not_corrected() -> None:
+    with pytest.raises(joinsim.ConfigError) as raised:
+        joinsim.search("oij", "inequality")
+    assert str(raised.value) == "nothing has 'oij' and 'inequality' in it, though some have one"
+    with pytest.raises(joinsim.ConfigError) as raised:
+        joinsim.search("oij", "inequalty")
+    assert str(raised.value).startswith("nothing has 'oij' and 'inequalty' in it; did you mean in")
+    assert "ppoij" not in str(raised.value)

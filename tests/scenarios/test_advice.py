@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import joinsim as js
 from joins.queries.parser import parse_query
@@ -25,6 +26,7 @@ from scenarios.preparation import prepare_tables
 from scenarios.report.result_pages import picture_of
 from scenarios.report.result_tables import left_out_table, measured_table
 from scenarios.scenario_files import build, change
+from scenarios.terminal.views import show_advice
 from scenarios.topology_search import Spent, best_of_topologies
 from topologies.interval_join import KpOijTopology
 
@@ -311,3 +313,13 @@ def test_a_hot_key_has_half_of_the_tuples_and_the_rest_stays() -> None:
     assert (keys == 0).mean() == pytest.approx(0.5, abs=0.05)
     kept = keys != 0
     assert (keys[kept] == np.arange(1, 1_001)[kept]).all()
+
+
+def test_an_engine_that_failed_is_printed_as_a_sentence(
+    advice: js.Advice, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert advice.result.engines is not None
+    engines = replace(advice.result.engines, failed={"polars": "stopped: it took too long"})
+    ranked = replace(advice.result, engines=engines)
+    show_advice(Console(width=100), ranked, advice.directory, "joinsim advise")
+    assert "\npolars: failed: stopped: it took too long\n" in capsys.readouterr().out

@@ -145,6 +145,22 @@ def test_a_damaged_query_is_refused_where_it_was_damaged(
 
 
 @pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (
+            "SELECT * FROM A, B WHERE A.id.orig_h = B.k",
+            ", not '.'; a name that has a dot needs quotes: A.\"id.orig_h\"",
+        ),
+        ("SELECT A.id.orig.h FROM A", 'a name that has a dot needs quotes: A."id.orig.h"'),
+    ],
+)
+def test_a_name_with_a_dot_is_shown_in_quotes(text: str, hint: str) -> None:
+    with pytest.raises(QuerySyntaxError) as raised:
+        parse_query(text)
+    assert str(raised.value).splitlines()[0].endswith(hint)
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("", "SELECT"),

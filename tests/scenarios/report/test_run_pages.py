@@ -11,8 +11,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import joinsim as js
 from joins.errors import OutputError
 from joins.work import Work
 from netsim.cost import load_profile
@@ -504,6 +506,32 @@ def test_a_runs_figure_is_its_curves_over_time(runs: list[FinishedRun]) -> None:
     check_picture(picture)
     assert sum(map(float, picture.data["answered_tps"])) > 0
     assert len(picture.panels) == 4
+
+
+@pytest.mark.parametrize(
+    ("query", "topology"),
+    [
+        ("A.k = B.k AND B.ts BETWEEN A.ts - INTERVAL '5 us' AND A.ts", "kp_oij"),
+        ("A.k = B.k WINDOW AS (SLIDE INTERVAL '1' ON '20')", "semijoin"),
+        ("A.k = B.k WINDOW AS (SLIDE INTERVAL '1' ON '20')", "split_join"),
+    ],
+)
+def test_no_tuple_is_inside_a_run_that_has_ended(query: str, topology: str, tmp_path: Path) -> None:
+    """Half of the tuples have no pair, of which only joins over windows report that."""
+    ts = np.arange(400) * 1_000
+    streams = {
+        "A": {"ts": ts, "k": np.arange(400) % 10},
+        "B": {"ts": ts, "k": ts // 1_000 % 10 + 5},
+    }
+    run = js.run(f"SELECT * FROM A, B WHERE {query}", streams, topology=topology)
+    page = Page(run.report(tmp_path / "run.html").read_text(encoding="utf-8"))
+    over_time = rows_of(page, "time")
+    inside = [one["inside"] for one in over_time]
+    assert sum(one["answered_tps"] for one in over_time) > 0
+    assert min(inside) >= 0
+    assert inside[-1] == 0
+    counted = "Tuples without a pair are not counted" in page.text
+    assert counted == (topology != "split_join")
 
 
 def test_what_has_no_figure_says_so() -> None:
