@@ -586,6 +586,29 @@ def test_a_run_shows_itself_and_writes_its_report(
     assert not folder.exists()
 
 
+def test_a_text_is_no_column_of_its_letters() -> None:
+    """As the name of a file, or of a column of another table."""
+    for text in ("abc", b"abc"):
+        with pytest.raises(
+            js.DataError, match=r"stream 'T', column 'x': .*abc.* is one value; pass"
+        ):
+            js.run(
+                "SELECT * FROM T WHERE T.x1 = T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '9')",
+                {"T": {"x": text}},
+            )
+
+
+def test_an_id_in_capitals_beside_a_source_id_is_named() -> None:
+    with pytest.raises(
+        js.DataError, match="stream 'T' has columns 'ID' and 'source_id', and"
+    ) as no:
+        js.run(
+            "SELECT * FROM T WHERE T.ID1 = T.ID2 WINDOW AS (SLIDE INTERVAL '1' ON '9')",
+            {"T": {"ID": [1, 1], "source_id": [2, 3]}},
+        )
+    assert str(no.value).endswith("; rename one of them")
+
+
 def test_results_that_are_no_longer_used_warn_of_nothing(
     columns: dict[str, dict[str, np.ndarray]],
 ) -> None:
