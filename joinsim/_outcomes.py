@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from weakref import finalize
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -45,6 +47,22 @@ if TYPE_CHECKING:  # by name below, in what the classes are generic in
     from scenarios.study.reproduction import ReproducedPaper  # noqa: F401
 
 
+class TemporaryFolder:
+    """A folder that is removed with this object.
+
+    `tempfile.TemporaryDirectory` would warn of a resource that nobody has closed.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    """
+
+    def __init__(self) -> None:
+        self.path = Path(mkdtemp(prefix="joinsim-"))
+        finalize(self, rmtree, self.path, ignore_errors=True)
+
+
 @check_methods
 class Run:
     """A finished run.
@@ -78,7 +96,7 @@ class Run:
     """
 
     def __init__(
-        self, finished: FinishedRun, replay: str, folder: TemporaryDirectory[str] | None = None
+        self, finished: FinishedRun, replay: str, folder: TemporaryFolder | None = None
     ) -> None:
         self.finished = finished
         self.verdict: Verdict = finished.verdict
@@ -236,7 +254,7 @@ class _Several(ABC, Generic[Result]):
         result: Result,
         directory: Path,
         replay: str,
-        folder: TemporaryDirectory[str] | None = None,
+        folder: TemporaryFolder | None = None,
     ) -> None:
         self.result = result
         self.directory = directory

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -17,7 +16,7 @@ from actors.hosting.imports import import_meanwhile
 from actors.whole_files import at_home
 from joins.errors import suggest
 from joinsim._arguments import check_methods
-from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun
+from joinsim._outcomes import Advice, Comparison, EngineComparison, Run, StudyRun, TemporaryFolder
 from scenarios import scenario_files
 from scenarios.config import SCALES, RunConfig
 from scenarios.observer import COMPILING, SILENT, Line, Observer
@@ -301,8 +300,8 @@ class Scenario:
         )
         folder = None
         if out is None and not self.keep:
-            folder = TemporaryDirectory(prefix="joinsim-")
-        own = Path(folder.name) if folder else self._place(out)
+            folder = TemporaryFolder()
+        own = folder.path if folder else self._place(out)
         directory = own or RUNS / f"sweep-{self.config.name}"
         replay = self._replay("sweep", over=over, seeds=seeds, measures=measures, find=find)
         with shared_directory(directory, POINTS):
@@ -527,7 +526,7 @@ class Scenario:
     @contextmanager
     def _directory(
         self, out: str | Path | None, kind: str = "", **saves: Any
-    ) -> Iterator[tuple[TemporaryDirectory[str] | None, Path]]:
+    ) -> Iterator[tuple[TemporaryFolder | None, Path]]:
         """Yield the folder of a run; where it is temporary, also what removes it.
 
         *saves* is as for `run_directory`.
@@ -537,8 +536,8 @@ class Scenario:
             with run_directory(name, self.config.seed, place, **saves) as directory:
                 yield None, directory
         else:
-            folder = TemporaryDirectory(prefix="joinsim-")
-            yield folder, Path(folder.name)
+            folder = TemporaryFolder()
+            yield folder, folder.path
 
     def _place(self, out: str | Path | None) -> Path | None:
         """Return the folder *out* of a person's own, where a caller finds it from any other."""

@@ -31,7 +31,7 @@ from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee
 from scenarios.surveys.survey import AnySurvey
 from scenarios.synthetic import TIME, SyntheticStream
 from topologies import Topology, registered_names
-from topologies.own_class import import_path
+from topologies.own_class import check_path, import_path
 from topologies.quantities import (
     NUMBER,
     BitsPerSecond,
@@ -90,9 +90,16 @@ def plain_value(value: Any) -> Any:
     return import_path(value) if isinstance(value, type) else value
 
 
+def passed_value(value: Any) -> Any:
+    """Return the `plain_value` of what was passed; refuse a class whose path leads to another."""
+    if isinstance(value, type):
+        check_path(value)
+    return plain_value(value)
+
+
 def _storable(value: Any) -> Any:
-    """Return a `plain_value`; refuse what no file can have."""
-    value = plain_value(value)
+    """Return a `passed_value`; refuse what no file can have."""
+    value = passed_value(value)
     try:
         to_json(value)
     except PydanticSerializationError:

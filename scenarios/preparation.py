@@ -349,7 +349,15 @@ class _Unordered:
         needed += [column for column in (self.time, self.arrival) if column not in (None, ROWS)]
         for column in needed:
             if column not in names:
-                spelt = dict.fromkeys([column.removeprefix("source_"), column])
+                own_id = column.removeprefix("source_")
+                if own_id in self.own_names.values():
+                    taken = next(one for one in names if one.lower() == column.lower())
+                    raise DataError(
+                        f"stream {name!r} has columns {own_id!r} and {taken!r}, and a column "
+                        f"{own_id!r} is called {column!r} here, where the id is a tuple's "
+                        "position; rename one of them"
+                    )
+                spelt = dict.fromkeys([own_id, column])
                 either = " or ".join(
                     repr(one) for one in spelt if column in (one, prepared_name(one))
                 )

@@ -17,7 +17,7 @@ import numpy as np
 
 from joins.errors import suggest
 from joins.queries.parser import parse_query
-from scenarios.config import FeedingConfig, NetworkConfig, RunConfig, name_topology, plain_value
+from scenarios.config import FeedingConfig, NetworkConfig, RunConfig, name_topology, passed_value
 from scenarios.plan import parameter_names, topology_of
 from scenarios.scenario_files import ConfigError, change
 from scenarios.study.section import REPEATS_MAX, StudySection
@@ -110,8 +110,8 @@ def read_ranges(over: Mapping[str, Iterable[Any]] | Iterable[str] | str) -> list
     """Return the ranges of a mapping of keys to values, or of texts as `Range.read` takes them."""
     if not isinstance(over, Mapping):
         return [Range.read(text) for text in ([over] if isinstance(over, str) else over)]
-    written = {"topology": name_topology}  # all other values as `plain_value` writes them
-    each = {key: map(written.get(key, plain_value), values) for key, values in over.items()}
+    written = {"topology": name_topology}  # all other values as `passed_value` writes them
+    each = {key: map(written.get(key, passed_value), values) for key, values in over.items()}
     return [Range(key=key, values=tuple(values)) for key, values in each.items()]
 
 

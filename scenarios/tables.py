@@ -145,6 +145,11 @@ def _column(stream: str, name: Any, data: Any) -> pa.Array | pa.ChunkedArray:
     """Return a column's data as Arrow; NumPy's NaN stays NaN, so that it is rejected by name."""
     if isinstance(data, (pa.Array, pa.ChunkedArray)):
         return data
+    if isinstance(data, (str, bytes)):  # which are sequences, too
+        raise DataError(
+            f"stream {stream!r}, column {name!r}: {data[:40]!r} is one value; pass an array or a "
+            "list, with a value for each row"
+        )
     try:
         return pa.array(_for_arrow(data) if isinstance(data, np.ndarray) else data)
     except pa.ArrowNotImplementedError as error:

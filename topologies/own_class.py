@@ -31,6 +31,22 @@ def import_path(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
+def check_path(kind: type) -> None:
+    """Raise :exc:`TopologyError` where another class is found by the path of *kind*.
+
+    That one would run in its place. Where none is found, `OrOwnClass` refuses the path.
+    """
+    path = import_path(kind)
+    try:
+        found = attrgetter(kind.__qualname__)(sys.modules.get(kind.__module__))
+    except AttributeError:
+        return
+    if found is not kind:
+        raise TopologyError(
+            f"{path} is another class than the one that was passed; give each a name of its own"
+        )
+
+
 class OrOwnClass:
     """For ``Annotated[Literal[...], OrOwnClass(check)]``: one of these names, or a class.
 

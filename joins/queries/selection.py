@@ -1,7 +1,8 @@
 """What a query selects: columns of its streams, named as it spells them.
 
 In a self join ``x1`` is of the newer tuple and ``x2`` of the earlier one; without a suffix it is
-the newer's. ``*`` stands for all columns of all streams.
+the newer's. Where there are columns ``x`` and ``x2``, ``x2`` is the earlier tuple's ``x``, as it is
+in a predicate, and ``x21`` the newer one's ``x2``. ``*`` stands for all columns of all streams.
 """
 
 from __future__ import annotations
@@ -89,6 +90,12 @@ def _one(query: JoinQuery, columns: Sequence[Mapping[str, str]], item: str) -> S
             f"SELECT {item}: there is no stream {name!r} in FROM, only {', '.join(query.streams)}"
         )
     places = [query.streams.index(name)] if dot else list(range(len(query.streams)))
+    base, suffix = spelt[:-1], spelt[-1:]
+    has_suffix = query.is_self_join and suffix in ("1", "2")
+    if has_suffix and base in columns[0].values():
+        column = _find(columns[0], base)
+        if column is not None and column != "id":  # a position is no field of a predicate
+            return Selected(name=item, stream=0, column=column, earlier=suffix == "2")
     for place in places:
         if (column := _find(columns[place], spelt)) is not None:
             same = [query.streams[at] for at in places if _find(columns[at], spelt) is not None]
@@ -98,10 +105,8 @@ def _one(query: JoinQuery, columns: Sequence[Mapping[str, str]], item: str) -> S
                     f"{same[0]}.{item}"
                 )
             return Selected(name=item, stream=place, column=column)
-        if query.is_self_join and spelt[-1:] in ("1", "2"):
-            column = _find(columns[place], spelt[:-1])
-            if column is not None:
-                return Selected(name=item, stream=place, column=column, earlier=spelt[-1] == "2")
+        if has_suffix and (column := _find(columns[place], base)) is not None:
+            return Selected(name=item, stream=place, column=column, earlier=suffix == "2")
     known = dict.fromkeys(name for place in places for name in columns[place].values())
     raise QueryError(f"SELECT {item}: there is no such column; {suggest(spelt, known)}")
 

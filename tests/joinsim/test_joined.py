@@ -49,6 +49,14 @@ def test_in_a_self_join_1_is_newer_and_2_earlier() -> None:
     assert rows(joined) == [("two", "one", 1, 0)]
 
 
+def test_what_select_names_in_a_self_join_is_what_where_means_by_it() -> None:
+    table = {"x": [3, 1, 2], "x1": [30, 10, 20], "x2": [300, 100, 200]}
+    joined = js.run(SELF.format("x2, T.x1, x22, x12, x21"), {"T": table}).joined
+    assert rows(joined) == [(1, 2, 100, 10, 200)]
+    position = {"x": [3, 1, 2], "id1": ["a", "b", "c"]}  # of which no predicate can be
+    assert rows(js.run(SELF.format("id1, id2"), {"T": position}).joined) == [("c", 1)]
+
+
 def test_three_streams_have_their_columns_too() -> None:
     query = f"SELECT C.w, A.v FROM A, B, C WHERE A.k = B.k AND B.k = C.k {WINDOW}"
     streams = {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -582,6 +584,46 @@ def test_a_run_shows_itself_and_writes_its_report(
     assert (folder / "run.json").is_file()
     del run
     assert not folder.exists()
+
+
+def test_a_text_is_no_column_of_its_letters() -> None:
+    """As the name of a file, or of a column of another table."""
+    for text in ("abc", b"abc"):
+        with pytest.raises(
+            js.DataError, match=r"stream 'T', column 'x': .*abc.* is one value; pass"
+        ):
+            js.run(
+                "SELECT * FROM T WHERE T.x1 = T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '9')",
+                {"T": {"x": text}},
+            )
+
+
+def test_an_id_in_capitals_beside_a_source_id_is_named() -> None:
+    with pytest.raises(
+        js.DataError, match="stream 'T' has columns 'ID' and 'source_id', and"
+    ) as no:
+        js.run(
+            "SELECT * FROM T WHERE T.ID1 = T.ID2 WINDOW AS (SLIDE INTERVAL '1' ON '9')",
+            {"T": {"ID": [1, 1], "source_id": [2, 3]}},
+        )
+    assert str(no.value).endswith("; rename one of them")
+
+
+def test_results_that_are_no_longer_used_warn_of_nothing(
+    columns: dict[str, dict[str, np.ndarray]],
+) -> None:
+    """A test suite in which warnings are errors would fail by one."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run = js.run(QUERY, columns, topology="hash_join")
+        over: dict[str, list[int]] = {"pes": [2]}
+        swept = js.sweep(QUERY, columns, over=over, topology="hash_join", processes=1)
+        folders = [run.directory, swept.directory]
+        assert all(folder.is_dir() for folder in folders)
+        del run, swept
+        gc.collect()
+    assert not any(folder.exists() for folder in folders)
+    assert [str(one.message) for one in caught if one.category is ResourceWarning] == []
 
 
 def test_a_folder_of_ones_own_is_found_from_any_other(

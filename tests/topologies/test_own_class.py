@@ -241,6 +241,33 @@ def test_what_is_no_index_is_refused(streams: dict[str, dict[str, np.ndarray]]) 
             js.run(QUERY, streams, topology="split_join", index=index)
 
 
+def test_a_class_by_whose_name_another_is_found_is_refused(
+    streams: dict[str, dict[str, np.ndarray]],
+) -> None:
+    """As one of several that a loop defines, of which the last alone would run."""
+    parts = {"__module__": __name__, "__qualname__": "Mine", "probe": Broken.probe}
+    other = type("Mine", (Mine,), parts)
+    message = f"{PATH} is another class than the one that was passed; give each a name of its own"
+    for call in (
+        lambda: js.run(QUERY, streams, topology="split_join", index=other),
+        lambda: js.compare(QUERY, streams, topologies="split_join", index=other),
+        lambda: js.sweep(
+            QUERY, streams, over={"index": [Mine, other]}, topology="split_join", processes=1
+        ),
+    ):
+        with pytest.raises(js.JoinsimError, match=message):
+            call()
+
+
+def test_a_run_is_shown_when_its_class_was_defined_anew(
+    streams: dict[str, dict[str, np.ndarray]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As a notebook does, whose cell is run again."""
+    run = js.run(QUERY, streams, topology="split_join", index=Mine)
+    monkeypatch.setitem(globals(), "Mine", Broken)
+    assert PATH in run.report(tmp_path / "run.html").read_text()
+
+
 class Duck:
     """Has what an index has, and no state that anybody could store."""
 
