@@ -18,7 +18,7 @@ import numpy as np
 
 from joins.indexes.index import Ranges, check_least
 from joins.indexes.windows.window_tree import WindowTree
-from joins.indexes.windows.window_tuples import check_tuples
+from joins.indexes.windows.window_tuples import SEEN_MIN, check_tuples, groups_by_window
 from joins.matches import ProbeResult
 from joins.state import Stateful
 from joins.work import NO_WORK, Work
@@ -67,9 +67,31 @@ class ChainIndex(Stateful):
             done = end
 
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
-        """Find matches as `Index.probe` says."""
-        parts = (*self._archived, self._active)
-        return ProbeResult.sum([part.probe(ranges, enumerate=enumerate) for part in parts])
+        """Find matches as `Index.probe` says.
+
+        Of a message longer than the window, probes search the sub-indexes that they see alone.
+        """
+        parts = [*self._archived, self._active]
+        if len(ranges.start) <= SEEN_MIN:
+            return ProbeResult.sum([part.probe(ranges, enumerate=enumerate) for part in parts])
+        spans = [part.span for part in parts if len(part)]
+        begin, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+        start, stop = (bound.clip(begin, end) for bound in (ranges.start, ranges.stop))
+        groups = groups_by_window(start, stop, begin, end)
+        found = []
+        for rows in groups:
+            seen = parts
+            if len(groups) > 1:
+                least, most = int(start[rows].min()), int(stop[rows].max())
+                seen = [
+                    part
+                    for part, (first, past) in zip(parts, spans, strict=False)
+                    if first < most and least < past
+                ]
+            probes = ranges.rows(rows)
+            some = [part.probe(probes, enumerate=enumerate) for part in seen or parts[-1:]]
+            found.append(ProbeResult.sum(some))
+        return ProbeResult.concat(found)
 
     def expire(self, before: int) -> Work:
         """Drop the sub-indexes that have no position from *before* on."""
