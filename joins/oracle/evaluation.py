@@ -206,7 +206,7 @@ def _expected_of_interval(
     A base tuple waits until event time has passed the end of its interval; memory is bounded by the
     interval and a chunk.
     """
-    interval = query.reach
+    interval = query.bound_interval
     base, probe = interval.base, 1 - interval.base
     match = partial(_match, enumerate_ids=enumerate_ids)
     waiting, around = Batch.empty(schemas[base]), Batch.empty(schemas[probe])

@@ -286,8 +286,8 @@ def _near(
     middle = np.where(finite, probed, 0.0)
     width = float(operator.width) if isinstance(operator, Band) else 0.0
     with np.errstate(over="ignore"):  # beyond the greatest float are infinities, rightly
-        reach = width + _WIDENING * (np.abs(middle) + width)
-        least, most = middle - reach, middle + reach
+        half_width = width + _WIDENING * (np.abs(middle) + width)
+        least, most = middle - half_width, middle + half_width
     begin = np.searchsorted(values[order], np.where(finite, least, -np.inf), "left")
     end = np.searchsorted(values[order], np.where(finite, most, np.inf), "right")
     return order, begin, end
