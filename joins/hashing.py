@@ -40,7 +40,7 @@ def find_key(numbers: np.ndarray, mask: int, keys: np.ndarray, key: int) -> tupl
     while numbers[place] != 0 and keys[numbers[place] - 1] != key:
         place = (place + 1) & mask
         passed += 1
-    return place, passed
+    return int(place), passed
 
 
 def mix(values: np.ndarray) -> np.ndarray:
