@@ -20,7 +20,7 @@ from joins.queries.query import JoinQuery, JoinSides
 from joins.sliding_column import SlidingColumn
 from joins.state import Stateful
 from joins.window_join.rows import KernelRows, RowMaker
-from joins.window_join.window_joins import WindowJoinSpec
+from joins.window_join.window_join_spec import WindowJoinSpec
 from joins.work import Step, Work
 
 _PAIR_BYTES = 16

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -107,8 +106,6 @@ _WHOLE_ROWS = 8_192
 
 _RANDOM = ("fingerprint",)
 """Columns that nothing makes shorter."""
-
-_SHAPE = attrgetter("shape")
 
 _PIECES_WAITING = 4
 """Pieces that wait for the thread at the most."""
@@ -272,69 +269,72 @@ class ResultWriter:
         Raise :exc:`ActorError` where an actor's matches do not fit each other, or the run.
         """
         for output in outputs:
-            if isinstance(output, Collected):
-                figures = [getattr(output, name) for name in COLLECTORS_SCHEMA.names]
-                self._collectors.add(*(np.array([figure]) for figure in figures))
-                continue
-            if isinstance(output, Late):
+            if isinstance(output, Output):
+                self._add_matches(output)
+            elif isinstance(output, Late):
                 rows = len(output.ids)
                 stream, watermark = np.full(rows, output.stream), np.full(rows, output.watermark)
                 self._late.add(stream, output.ids, output.ts, watermark)
-                continue
-            if not isinstance(output, Output):
+            elif isinstance(output, Collected):
+                figures = [getattr(output, name) for name in COLLECTORS_SCHEMA.names]
+                self._collectors.add(*(np.array([figure]) for figure in figures))
+            else:
                 kind = type(output).__name__
                 raise ActorError(f"an actor emitted a {kind}: results are Output, Late, Collected")
-            matches = output.matches
-            self.produced += self._count_pairs(output)
-            sender = np.full_like(matches.count, self._rank[output.sender], np.int32)
-            self._summaries[matches.stream].add(
-                matches.probe_id, matches.count, matches.fingerprint, output.latency_ns, sender
-            )
-            if self._pairs:
-                probe_id, match_id = matches.pairs()
-                stream = np.full(len(probe_id), matches.stream, np.int8)
-                ids = [probe_id, *np.atleast_2d(match_id.T)]
-                if len(self._streams) > 2:
-                    ids.insert(matches.stream, ids.pop(0))
-                self._pairs.add(stream, *ids)
 
-    def _count_pairs(self, output: Output) -> int:
-        """Return how many pairs there are; refuse what an actor of one's own put together wrongly.
+    def _add_matches(self, output: Output) -> None:
+        flaw = self._flaw(output)
+        if flaw:
+            raise ActorError(f"{output.sender} reported matches that cannot be: {flaw}")
+        matches = output.matches
+        self.produced += matches.total
+        sender = np.full_like(matches.count, self._rank[output.sender], np.int32)
+        self._summaries[matches.stream].add(
+            matches.probe_id, matches.count, matches.fingerprint, output.latency_ns, sender
+        )
+        if self._pairs:
+            probe_id, match_id = matches.pairs()
+            stream = np.full(len(probe_id), matches.stream, np.int8)
+            ids = [probe_id, *np.atleast_2d(match_id.T)]
+            if len(self._streams) > 2:
+                ids.insert(matches.stream, ids.pop(0))
+            self._pairs.add(stream, *ids)
+
+    def _flaw(self, output: Output) -> str | None:
+        """Return what an actor of one's own put together wrongly, if anything.
 
         It looks at every message: lists take less time here than generators.
         """
         matches, streams = output.matches, len(self._streams)
-        columns = (matches.probe_id, matches.count, matches.fingerprint, output.latency_ns)
-        listed = 0 if matches.match_id is None else len(matches.match_id)
-        arrays = columns if matches.match_id is None else (*columns, matches.match_id)
+        columns = [matches.probe_id, matches.count, matches.fingerprint, output.latency_ns]
+        arrays = columns if matches.match_id is None else [*columns, matches.match_id]
         lists = [type(column).__name__ for column in arrays if not isinstance(column, np.ndarray)]
         if output.sender not in self._rank:
-            wrong = f"no actor is called {output.sender!r}"
-        elif lists:
-            wrong = f"their columns are NumPy's arrays, and one is a {lists[0]}"
-        elif isinstance(matches.stream, float) or matches.stream not in range(streams):
-            wrong = f"their stream is {matches.stream}, and there are streams 0 to {streams - 1}"
-        elif set(map(_SHAPE, columns)) != {(matches.probe_id.size,)}:
-            shapes = ", ".join(map(str, map(_SHAPE, columns)))
-            wrong = (
+            return f"no actor is called {output.sender!r}"
+        if lists:
+            return f"their columns are NumPy's arrays, and one is a {lists[0]}"
+        if isinstance(matches.stream, float) or matches.stream not in range(streams):
+            return f"their stream is {matches.stream}, and there are streams 0 to {streams - 1}"
+        shapes = [column.shape for column in columns]
+        if set(shapes) != {(matches.probe_id.size,)}:
+            return (
                 "probe_id, count, fingerprint and birth times have a value per probing tuple each; "
-                f"their shapes are {shapes}"
+                f"their shapes are {', '.join(map(str, shapes))}"
             )
-        elif matches.count.dtype.kind not in "iu" or matches.fingerprint.dtype != np.uint64:
-            wrong = (
+        if matches.count.dtype.kind not in "iu" or matches.fingerprint.dtype != np.uint64:
+            return (
                 "counts are of type int64 and fingerprints of uint64; here they are of "
                 f"{matches.count.dtype} and {matches.fingerprint.dtype}"
             )
-        elif [one for one in arrays if len(one) and one.dtype.kind not in "iu"]:
+        if [one for one in arrays if len(one) and one.dtype.kind not in "iu"]:
             kinds = ", ".join(str(column.dtype) for column in arrays)
-            wrong = f"ids and birth times are integers; their columns are of {kinds}"
-        elif matches.count.min(initial=0) < 0:
-            wrong = f"a count is {matches.count.min()}"
-        elif listed != (total := matches.total) and self._pairs:
-            wrong = f"the counts add up to {total}, and match_id has {listed or 'none'}"
-        else:
-            return total
-        raise ActorError(f"{output.sender} reported matches that cannot be: {wrong}")
+            return f"ids and birth times are integers; their columns are of {kinds}"
+        if matches.count.min(initial=0) < 0:
+            return f"a count is {matches.count.min()}"
+        listed = 0 if matches.match_id is None else len(matches.match_id)
+        if self._pairs and listed != matches.total:
+            return f"the counts add up to {matches.total}, and match_id has {listed or 'none'}"
+        return None
 
 
 PARTS = ".parts"

@@ -25,7 +25,7 @@ from pathlib import Path
 from actors.hosting.process_memory import keep_freed_memory
 from benchmarks.measure import Result, command_line, report
 from joins.window_join.cost_model import MODELLED, predict
-from joins.window_join.window_joins import IndexName, WindowJoinSpec
+from joins.window_join.window_join_spec import IndexName, WindowJoinSpec
 from joins.work import Step
 from netsim.cost import CostProfile, load_profile
 from scenarios.calibration.window_workload import (

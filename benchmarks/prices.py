@@ -38,7 +38,7 @@ from actors.hosting.process_memory import keep_freed_memory
 from benchmarks.measure import Result, command_line, report
 from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
-from joins.window_join.window_joins import INDEXES, SHARED
+from joins.window_join.window_join_spec import INDEXES, SHARED
 from joins.work import Step
 from netsim.cost import CostProfile, load_profile
 from scenarios.calibration.memory_speed import chain, wait_ps

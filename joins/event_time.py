@@ -60,7 +60,10 @@ class EventTimeBounds(Stateful):
         """Return the event times that *arrivals* pair with: the first and the last; int64."""
         self._latest = latest_time(arrivals, self._latest)
         return [
-            (self._windows[1 - stream].bound(part.ts), self._windows[stream].reach(part.ts))
+            (
+                self._windows[1 - stream].bound(part.ts),
+                self._windows[stream].seen_until(part.ts),
+            )
             for stream, part in enumerate(arrivals.parts)
         ]
 

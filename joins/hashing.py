@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joins.machine.compiling import kernel, part_of, read_only
+from joins.machine.compiling import inlined, kernel, part_of, read_only
 
 INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -26,6 +26,21 @@ def splitmix64(value: int) -> np.uint64:
     z = (z ^ (z >> _S30)) * _FIRST
     z = (z ^ (z >> _S27)) * _SECOND
     return z ^ (z >> _S31)
+
+
+@inlined
+def find_key(numbers: np.ndarray, mask: int, keys: np.ndarray, key: int) -> tuple[int, int]:
+    """Find *key* by open addressing: its place, or the empty one where it belongs.
+
+    A place of *numbers* has the number of one of *keys* plus one, or 0; *mask* is the last one.
+    The second result is how many places with other keys come before.
+    """
+    passed = 0
+    place = np.int64(splitmix64(key) & np.uint64(mask))
+    while numbers[place] != 0 and keys[numbers[place] - 1] != key:
+        place = (place + 1) & mask
+        passed += 1
+    return int(place), passed
 
 
 def mix(values: np.ndarray) -> np.ndarray:

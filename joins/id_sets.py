@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.hashing import splitmix64
+from joins.hashing import find_key
 from joins.machine.compiling import kernel
 from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room
 from joins.work import COMPARISONS, INSERTS
@@ -34,10 +34,11 @@ class _Lists(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """A hash table by open addressing: each slot's key, and in how many lists it was (0: empty)."""
+    """A hash table of a row's shortest list, see `joins.hashing.find_key`."""
 
-    key: np.ndarray
+    numbers: np.ndarray
     seen_in: np.ndarray
+    """Per id of the list, in how many lists it was."""
 
 
 def intersect_ids(
@@ -74,19 +75,16 @@ def intersect_ids(
     lists = _Lists(begin, size, np.concatenate(ids))
     least = size.min(axis=0)
     slots = 1 << (_SLOTS_PER_ID * int(least.max(initial=1))).bit_length()
-    table = _Table(*np.empty((2, slots), np.int64))
+    table = _Table(np.empty(slots, np.int64), np.empty(slots, np.int64))
     step = partial(_intersect, lists, table)
     return find_matches(step, len(least), enumerate=enumerate, most=least)
 
 
 @kernel
-def _find_slot(table: _Table, mask: int, key: int, counters: np.ndarray) -> int:
+def _find_slot(table: _Table, mask: int, ids: np.ndarray, key: int, counters: np.ndarray) -> int:
     """Return the slot of *key*, or the empty one where it belongs; *mask* is the last slot."""
-    slot = np.int64(splitmix64(key) & np.uint64(mask))
-    counters[COMPARISONS] += 1
-    while table.seen_in[slot] != 0 and table.key[slot] != key:
-        slot = (slot + 1) & mask
-        counters[COMPARISONS] += 1
+    slot, passed = find_key(table.numbers, mask, ids, key)
+    counters[COMPARISONS] += passed + 1
     return int(slot)
 
 
@@ -96,11 +94,10 @@ def _fill(table: _Table, ids: np.ndarray, counters: np.ndarray) -> int:
     slots = np.int64(2)
     while slots < _SLOTS_PER_ID * len(ids):
         slots *= 2
-    table.seen_in[:slots] = 0
-    for key in ids:
-        slot = _find_slot(table, int(slots) - 1, key, counters)
-        table.key[slot] = key
-        table.seen_in[slot] = 1
+    table.numbers[:slots] = 0
+    table.seen_in[: len(ids)] = 1
+    for i in range(len(ids)):
+        table.numbers[_find_slot(table, int(slots) - 1, ids, ids[i], counters)] = i + 1
     counters[INSERTS] += len(ids)
     return int(slots) - 1
 
@@ -124,14 +121,15 @@ def _intersect(
             common = 0
             begin = lists.begin[other, i]
             for key in lists.ids[begin : begin + lists.size[other, i]]:
-                slot = _find_slot(table, mask, key, counters)
-                if table.seen_in[slot] == seen_in:
-                    table.seen_in[slot] = seen_in + 1
+                number = table.numbers[_find_slot(table, mask, candidates, key, counters)]
+                if number > 0 and table.seen_in[number - 1] == seen_in:
+                    table.seen_in[number - 1] = seen_in + 1
                     common += 1
             seen_in += 1
         if common == 0:
             continue
         for key in candidates:
-            if table.seen_in[_find_slot(table, mask, key, counters)] == seen_in:
+            slot = _find_slot(table, mask, candidates, key, counters)
+            if table.seen_in[table.numbers[slot] - 1] == seen_in:
                 add_match(buffer, i, key)
     return int(lists.size.shape[1])

@@ -32,7 +32,7 @@ class IntervalJoin(Stateful):
     state = ("buffers",)
 
     def __init__(self, query: JoinQuery, schemas: Sequence[Schema]) -> None:
-        self._interval = query.reach
+        self._interval = query.bound_interval
         others = [place for place in range(len(query.predicates)) if place != query.key]
         self._sides = JoinSides(query, schemas, others)
         self.buffers = [IntervalBuffer(len(others)) for _ in (0, 1)]

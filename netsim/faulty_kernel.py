@@ -178,7 +178,7 @@ class FaultyKernel(Kernel):
         return replace(
             outcome,
             in_flight=outcome.in_flight - self._lost + self._doubled,
-            lost=outcome.lost + self._lost,
+            lost=self._lost,
             doubled=self._doubled,
             injected=self._injected,
         )
@@ -352,6 +352,7 @@ class FaultyKernel(Kernel):
         super()._set_timers(node, timers, now)
 
     def _arrive(self, letter: Letter, now: int) -> None:
+        """Deliver *letter*, unless it is the timer of an actor that stalls."""
         node = letter.receiver
         faults = self._of_actor.get(node.name)
         if faults and letter.sender is node:
@@ -360,6 +361,9 @@ class FaultyKernel(Kernel):
                 self._counts["stall"] += 1
                 self._at(again_ns, self._arrive, letter)
                 return
+        self._deliver(letter, now)
+
+    def _deliver(self, letter: Letter, now: int) -> None:
         super()._arrive(letter, now)
 
     def _start(self, node: Node, now: int) -> None:
@@ -383,12 +387,16 @@ class FaultyKernel(Kernel):
         self._start(letter.receiver, now)
 
     def _complete(self, letter: Letter, now: int) -> None:
+        """Complete a service, unless a fault prolongs it."""
         faults = self._of_actor.get(letter.receiver.name)
         if faults and faults.stretches:
             done_ns = faults.done_ns(letter.started_ns, now - letter.started_ns)
             if done_ns > now:
                 slowed = faults.slowed(letter.started_ns) > 1
                 self._counts["slow" if slowed else "pause"] += 1
-                self._at(done_ns, super()._complete, letter)
+                self._at(done_ns, self._finish, letter)
                 return
+        self._finish(letter, now)
+
+    def _finish(self, letter: Letter, now: int) -> None:
         super()._complete(letter, now)

@@ -265,10 +265,21 @@ class Kernel:
         self._unpriced: dict[str, None] = {}
         cores = self.network.nodes(data="cores")
         self._sites = {name: SiteState(cores=n, free_cores=n) for name, n in cores}
-        profiles = _profiles_at_sites(self.placement, self.network, self.profile, self.operators)
         wired = channels(self.wiring)
-        fed = {receiver for _, receiver in wired}
-        self._nodes = {
+        self._nodes = self._make_nodes(fed={receiver for _, receiver in wired})
+        for sender, receiver in wired:
+            self._make_channel(sender, receiver)
+        self._port_code = {
+            name: code
+            for code, name in enumerate(trace_names(self.wiring))
+            if code >= len(self.wiring)
+        }
+        self._timer_code = self._port_code[TIMER]
+
+    def _make_nodes(self, fed: Collection[str]) -> dict[str, Node]:
+        """Return the record of each actor; those that no other has *fed* are sources."""
+        profiles = _profiles_at_sites(self.placement, self.network, self.profile, self.operators)
+        return {
             name: Node(
                 name=name,
                 rank=rank,
@@ -280,23 +291,18 @@ class Kernel:
             )
             for rank, name in enumerate(self.wiring)
         }
-        for sender, receiver in wired:
-            if sender == receiver:
-                raise NetworkError(f"{sender} is wired to itself: use a timer")
-            link = link_between(self.network, self.placement[sender], self.placement[receiver])
-            node = self._nodes[receiver]
-            channel = ChannelState(node)
-            if link is not None:
-                draws = [self.seed, crc32(f"{sender}>{receiver}".encode())]
-                channel = ChannelState(node, link.bandwidth_bps, link.latency.sampler(draws))
-                node.site.foresees &= link.latency.least_ns > 0
-            self._nodes[sender].channels[receiver] = channel
-        self._port_code = {
-            name: code
-            for code, name in enumerate(trace_names(self.wiring))
-            if code >= len(self.wiring)
-        }
-        self._timer_code = self._port_code[TIMER]
+
+    def _make_channel(self, sender: str, receiver: str) -> None:
+        if sender == receiver:
+            raise NetworkError(f"{sender} is wired to itself: use a timer")
+        link = link_between(self.network, self.placement[sender], self.placement[receiver])
+        node = self._nodes[receiver]
+        channel = ChannelState(node)
+        if link is not None:
+            draws = [self.seed, crc32(f"{sender}>{receiver}".encode())]
+            channel = ChannelState(node, link.bandwidth_bps, link.latency.sampler(draws))
+            node.site.foresees &= link.latency.least_ns > 0
+        self._nodes[sender].channels[receiver] = channel
 
     def run(self, *, progress: Callable[[Progress], None] | None = None) -> Outcome:
         """Start the sources and run until nothing is left to happen.
@@ -453,7 +459,11 @@ class Kernel:
         )
         letter.handle = None
         node.inbox.append(letter)
-        if not node.busy and not node.unsent:
+        self._start_if_free(node, now)
+
+    def _start_if_free(self, node: Node, now: int) -> None:
+        """Serve the next message of *node*, unless it serves one or has one that waits for room."""
+        if node.inbox and not node.busy and not node.unsent:
             self._start(node, now)
 
     def _start(self, node: Node, now: int) -> None:
@@ -500,9 +510,7 @@ class Kernel:
 
     def _resume(self, letter: Letter, now: int) -> None:
         """Resume the sender of *letter*, its last message that waited for room."""
-        node = letter.sender
-        if node.inbox and not node.busy and not node.unsent:
-            self._start(node, now)
+        self._start_if_free(letter.sender, now)
 
     def _sync(self, letter: Letter, now: int) -> None:
         node = letter.receiver
@@ -614,10 +622,13 @@ class Kernel:
         site.free_cores += 1
         if site.ready:
             self._start(heappop(site.ready)[2], now)
-        if node.inbox and not node.busy and not node.unsent:
-            self._start(node, now)
+        self._start_if_free(node, now)
 
     def _set_timers(self, node: Node, timers: list[tuple[int, str]], now: int) -> None:
         for at_ns, name in timers:
-            letter = Letter(node, node, TIMER + name, now)
-            self._at(at_ns if at_ns > now else now, self._arrive, letter)
+            self._set_timer(node, TIMER + name, at_ns, now)
+
+    def _set_timer(self, node: Node, port: str, at_ns: int, now: int) -> None:
+        """Set a timer of *node* for *at_ns*, or for now if that is past."""
+        letter = Letter(node, node, port, now)
+        self._at(at_ns if at_ns > now else now, self._arrive, letter)

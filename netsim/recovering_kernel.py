@@ -40,7 +40,6 @@ from actors.protocol import (
     HEADER_BYTES,
     NO_SPAN,
     START,
-    TIMER,
     ActorError,
     Reply,
     RestartingHost,
@@ -49,7 +48,7 @@ from actors.protocol import (
 )
 from netsim.faults import FOREVER_NS
 from netsim.faulty_kernel import FaultyKernel
-from netsim.kernel import Kernel, Letter, Node
+from netsim.kernel import Letter, Node
 from netsim.network import BYTE_NS, NetworkError
 from netsim.outcome import Outcome, Recovered
 
@@ -137,8 +136,11 @@ class _Control(Letter):
 
 
 @dataclass(kw_only=True, eq=False)
-class RecoveringKernel(Kernel):
-    """The part of a kernel in which actors crash, and recover."""
+class RecoveringKernel(FaultyKernel):
+    """A kernel with crashes and all other faults.
+
+    What a link or a pause does to a message comes first: recovery sees those that arrive.
+    """
 
     guarantee: Guarantee
     """``exactly_once``: results are committed when the snapshot behind them is complete.
@@ -194,8 +196,12 @@ class RecoveringKernel(Kernel):
             marker_lost=self._taking is not None and not outcome.standstill,
             **counts,
         )
-        in_flight = outcome.in_flight - self._dropped
-        return replace(outcome, in_flight=in_flight, lost=self._dropped, recovered=recovered)
+        return replace(
+            outcome,
+            in_flight=outcome.in_flight - self._dropped,
+            lost=outcome.lost + self._dropped,
+            recovered=recovered,
+        )
 
     def _begin(self) -> None:
         sources = [node for node in self._nodes.values() if node.is_source]
@@ -214,21 +220,16 @@ class RecoveringKernel(Kernel):
         letter.epoch = self._parts[letter.sender.rank].sends
         super()._post(letter, now)
 
-    def _set_timers(self, node: Node, timers: list[tuple[int, str]], now: int) -> None:
-        for at_ns, name in timers:
-            self._set_timer(node, TIMER + name, at_ns, now)
-
     def _set_timer(self, node: Node, port: str, at_ns: int, now: int) -> None:
-        """Set a timer of *node* for *at_ns*, or for now if that is past."""
         part = self._parts[node.rank]
         letter = Letter(node, node, port, now)
         letter.epoch = part.sends
         part.timers[letter] = at_ns = max(at_ns, now)
         self._at(at_ns, self._arrive, letter)
 
-    def _arrive(self, letter: Letter, now: int) -> None:
+    def _deliver(self, letter: Letter, now: int) -> None:
         if letter.arrived_ns > now:  # it was overtaken on its way
-            super()._arrive(letter, now)
+            super()._deliver(letter, now)
             return
         node = letter.receiver
         part = self._parts[node.rank]
@@ -243,7 +244,7 @@ class RecoveringKernel(Kernel):
         if letter.sender is node and letter not in part.timers:
             return  # it was set before the actor crashed
         self._cut(letter)
-        super()._arrive(letter, now)
+        super()._deliver(letter, now)
 
     def _cut(self, letter: Letter) -> None:
         """Make a message, sent before the cut and received after it, part of the snapshot."""
@@ -257,7 +258,7 @@ class RecoveringKernel(Kernel):
             self._log(letter)
         letter.epoch = part.epoch
 
-    def _complete(self, letter: Letter, now: int) -> None:
+    def _finish(self, letter: Letter, now: int) -> None:
         node = letter.receiver
         if self._interrupted(letter, now):
             self._lose_served(letter, now)
@@ -267,7 +268,7 @@ class RecoveringKernel(Kernel):
         if letter.sender is not node:
             letter.channel.served += 1
         fed = self._tuples
-        super()._complete(letter, now)
+        super()._finish(letter, now)
         self._fed[letter.epoch] += self._tuples - fed
         if letter.port == _STORED:
             self._send_markers(node, now)
@@ -276,11 +277,27 @@ class RecoveringKernel(Kernel):
             self._await_snapshot(now)
 
     def _fail(self, letter: Letter, failure: ActorError, now: int) -> None:
-        """End an actor that may have lost what it needs; raise the *failure* of any other."""
-        if self.guarantee != "none" or not self._tally["crashes"]:
-            raise failure
-        self._stop(letter.receiver, now, until_ns=FOREVER_NS)
-        self._lose_served(letter, now)
+        """End an actor that may have lost what it needs in a crash.
+
+        One that has crashed and begun anew meanwhile goes on: the failure was of the one before.
+        """
+        if self.guarantee == "none" and self._interrupted(letter, now):
+            self._lose_served(letter, now)
+        elif self.guarantee == "none" and self._reliable and self._tally["crashes"]:
+            self._stop(letter.receiver, now, until_ns=FOREVER_NS)
+            self._lose_served(letter, now)
+            self._injected.failed[letter.receiver.name] = str(failure)
+        else:
+            super()._fail(letter, failure, now)
+
+    def _is_bare(self, letter: Letter) -> bool:
+        # A marker is no message: it has no room in an inbox, and nobody counts it.
+        return super()._is_bare(letter) and letter.port != _MARKER
+
+    def _end_pause(self, letter: Letter, now: int) -> None:
+        inbox = letter.receiver.inbox
+        if inbox and inbox[0] is letter:  # else a crash has come in between
+            super()._end_pause(letter, now)
 
     def _extra_ns(self, letter: Letter, reply: Reply) -> int:
         return reply.pause_ns if isinstance(reply, _Pause) else super()._extra_ns(letter, reply)
@@ -337,8 +354,7 @@ class RecoveringKernel(Kernel):
         letter.epoch = self._parts[node.rank].epoch
         letter.reply = _Pause(pause_ns=nbytes * BYTE_NS // self.storage_bps)
         node.inbox.append(letter)
-        if not node.busy and not node.unsent:
-            self._start(node, now)
+        self._start_if_free(node, now)
 
     def _send_markers(self, node: Node, now: int) -> None:
         """Send a marker down each channel, behind all messages of the epoch before."""
@@ -404,14 +420,12 @@ class RecoveringKernel(Kernel):
         return len(self._clock._events) == self._idle_controls
 
     def _await_crash(self, node: Node, now: int) -> None:
-        crash = self._next_crash(node, now)
+        """Schedule the next crash of *node*, at *now* or later."""
+        faults = self._of_actor.get(node.name)
+        crash = faults.crash(now) if faults else None
         if crash:
             start_ns, end_ns = crash
             self._await(_Control(node, end_ns), start_ns, self._crash)
-
-    def _next_crash(self, node: Node, now: int) -> tuple[int, int] | None:
-        """Return when an actor crashes next, at *now* or later, and starts again; None: never."""
-        return None
 
     def _crash(self, control: _Control, now: int) -> None:
         """End an actor until the control's end: what it has received and not served is gone."""
@@ -466,7 +480,8 @@ class RecoveringKernel(Kernel):
         self.results.discard(snapshot.epoch)
         self._fed = Counter({e: rows for e, rows in self._fed.items() if e < snapshot.epoch})
         self._tuples = self._fed.total()
-        self._dropped += self._under_way()
+        # What was sent and neither served nor lost is dropped.
+        self._dropped = self._messages + self._doubled - self._served - self._lost
         for node in self._nodes.values():
             for channel in node.channels.values():
                 channel.due, channel.last_first_bit_ns = channel.served, 0
@@ -475,6 +490,7 @@ class RecoveringKernel(Kernel):
         events[:] = [event for event in events if isinstance(event[4], _Control)]
         heapify(events)
         self._clear_sites(now)
+        self._reconnect()
         for node in self._nodes.values():
             node.credits, node.busy, node.unsent = self.inbox_messages, False, 0
             node.delayed_timers = []
@@ -498,10 +514,6 @@ class RecoveringKernel(Kernel):
             site.free_cores, site.ready = site.cores, []
             site.egress_free_ns = site.ingress_free_ns = site.received_ns = now
             site.coming.clear()
-
-    def _under_way(self) -> int:
-        """Return how many messages were sent and neither served nor lost."""
-        return self._messages - self._served - self._dropped
 
     # What is lost for good, where there are no snapshots.
 
@@ -555,44 +567,3 @@ class RecoveringKernel(Kernel):
 
     def _reply_to(self, letter: Letter) -> Reply:
         return letter.reply or self._reply(letter.ticket)
-
-
-@dataclass(kw_only=True, eq=False)
-class RecoveringFaultyKernel(FaultyKernel, RecoveringKernel):
-    """A kernel with crashes and all other faults.
-
-    What a link or a pause does to a message comes first: recovery sees those that arrive.
-    """
-
-    collect: Callable[[list[Any]], None] = field(init=False)  # as of `RecoveringKernel`
-
-    def _next_crash(self, node: Node, now: int) -> tuple[int, int] | None:
-        faults = self._of_actor.get(node.name)
-        return faults.crash(now) if faults else None
-
-    def _fail(self, letter: Letter, failure: ActorError, now: int) -> None:
-        """Note an actor that fails and does not end the run.
-
-        One that has crashed and begun anew meanwhile goes on: the failure was of the one before.
-        """
-        if self.guarantee == "none" and self._interrupted(letter, now):
-            self._lose_served(letter, now)
-            return
-        super()._fail(letter, failure, now)
-        self._injected.failed[letter.receiver.name] = str(failure)
-
-    def _is_bare(self, letter: Letter) -> bool:
-        # A marker is no message: it has no room in an inbox, and nobody counts it.
-        return super()._is_bare(letter) and letter.port != _MARKER
-
-    def _under_way(self) -> int:
-        return super()._under_way() - self._lost + self._doubled
-
-    def _clear_sites(self, now: int) -> None:
-        super()._clear_sites(now)
-        self._reconnect()
-
-    def _end_pause(self, letter: Letter, now: int) -> None:
-        inbox = letter.receiver.inbox
-        if inbox and inbox[0] is letter:  # else a crash has come in between
-            super()._end_pause(letter, now)

@@ -18,7 +18,7 @@ from typing import Any
 import networkx as nx
 
 from actors.feed import Disorder, Recorded, StreamData, StreamFile, StreamTable
-from actors.hosting.processes import reach
+from actors.hosting.processes import check_reachable
 from actors.source import Feeding
 from joins.errors import suggest
 from joins.queries.parser import on_one_line, parse_query
@@ -438,7 +438,7 @@ def _check_address(config: RunConfig, address: str | None) -> None:
             f"address {address}: it is for the backend ray, and this run is {config.backend}"
         )
     try:
-        reach(address)
+        check_reachable(address)
     except ValueError as error:
         raise ConfigError(f"address {address}: {error}") from None
     except ConnectionError as error:

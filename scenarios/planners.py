@@ -22,7 +22,7 @@ from joins.queries.query import JoinQuery
 from joins.semijoins.one_way_join import OneWayJoin
 from joins.window_join.cost_model import MODELLED, CostPrediction, predict, predict_all
 from joins.window_join.rows import RowMaker
-from joins.window_join.window_joins import WindowJoinSpec
+from joins.window_join.window_join_spec import WindowJoinSpec
 from scenarios.calibration.window_workload import time_join, tuples_to_time
 from scenarios.config import build_network
 from scenarios.data_statistics import match_share

@@ -32,7 +32,7 @@ from netsim.cost import operator_profiles
 from netsim.faulty_kernel import FaultyKernel
 from netsim.kernel import Kernel
 from netsim.outcome import Outcome, Recovered
-from netsim.recovering_kernel import RecoveringFaultyKernel
+from netsim.recovering_kernel import RecoveringKernel
 from netsim.trace import Trace, pack_row, trace_names
 from scenarios.config import RecoveryConfig
 from scenarios.observer import NO_LINE, Line
@@ -146,7 +146,7 @@ def _kernel(plan: Plan, collect: Callable[[list[Any]], None]) -> Callable[..., K
     if plan.recovers:
         recovery = config.recovery or RecoveryConfig()
         return partial(
-            RecoveringFaultyKernel,
+            RecoveringKernel,
             guarantee=recovery.guarantee,
             interval_ns=recovery.interval,
             storage_bps=recovery.storage,

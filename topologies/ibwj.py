@@ -29,7 +29,7 @@ from joins.indexes.pim_tree.forest import level_nodes
 from joins.indexes.pim_tree.forest_index import WIDTH
 from joins.threads import usable_cores
 from joins.window_join.window_join import WindowJoin
-from joins.window_join.window_joins import SHARED, IndexName, WindowJoinSpec
+from joins.window_join.window_join_spec import SHARED, IndexName, WindowJoinSpec
 from topologies.actor_graph import ActorGraph
 from topologies.own_class import OrOwnClass, derived_from
 from topologies.topology import STRICT, Job, Topology, TopologyError, unused_notes

@@ -200,7 +200,7 @@ def add_emitters(
     Return the emitters in the order of their channels: base and probe in turns while both have
     more.
     """
-    p, names, base = parameters, job.query.streams, job.query.reach.base
+    p, names, base = parameters, job.query.streams, job.query.bound_interval.base
     replicas = [p.probe_emitters, p.probe_emitters]
     replicas[base] = p.base_emitters
     arguments |= p.batching

@@ -276,17 +276,7 @@ class SemijoinTopology(Topology[SemijoinParameters]):
             removal_ns=steps.removal_ns,
         )
         graph = ActorGraph()
-        for stream, name in enumerate(query.streams):
-            graph.add(
-                "source",
-                f"source.{name}",
-                SiteSource,
-                site=name,
-                files=job.files,
-                stream=stream,
-                feeding=job.feeding,
-                interval_ns=parameters.tau,
-            )
+        _add_sources(graph, job, parameters)
         for stream, name in enumerate(query.streams):
             own: dict[str, Any] = {"schema": job.files[stream].schema} if replanning else {}
             graph.add(
@@ -303,15 +293,35 @@ class SemijoinTopology(Topology[SemijoinParameters]):
                 **own,
                 **of_plan,
             )
-        for name in query.streams:
-            graph.add("sink", f"sink.{name}", Sink, site=name, only_emits=True)
-            graph.connect(f"source.{name}", "out", f"site.{name}")
-            graph.connect(f"site.{name}", "sink", f"sink.{name}")
-            others = [f"site.{other}" for other in query.streams if other != name]
-            graph.connect(f"site.{name}", FEEDBACK, *others)
+        _add_sinks(graph, query.streams)
         if replanning:
             _add_coordinator(graph, query.streams, replanning)
         return graph
+
+
+def _add_sources(graph: ActorGraph, job: Job, parameters: SemijoinParameters) -> None:
+    """Add each stream's source, at its site."""
+    for stream, name in enumerate(job.query.streams):
+        graph.add(
+            "source",
+            f"source.{name}",
+            SiteSource,
+            site=name,
+            files=job.files,
+            stream=stream,
+            feeding=job.feeding,
+            interval_ns=parameters.tau,
+        )
+
+
+def _add_sinks(graph: ActorGraph, streams: Sequence[str]) -> None:
+    """Add each site's sink, and connect sites to their sources, their sinks and each other."""
+    for name in streams:
+        graph.add("sink", f"sink.{name}", Sink, site=name, only_emits=True)
+        graph.connect(f"source.{name}", "out", f"site.{name}")
+        graph.connect(f"site.{name}", "sink", f"sink.{name}")
+        others = [f"site.{other}" for other in streams if other != name]
+        graph.connect(f"site.{name}", FEEDBACK, *others)
 
 
 def replanning_of(job: Job, plan: JoinPlan, parameters: SemijoinParameters) -> Replanning | None:

@@ -18,7 +18,7 @@ no exactness.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
@@ -159,21 +159,7 @@ class SpoJoinTopology(Topology[SpoJoinParameters]):
         source = graph.add("source", "source", Source, **job.input)
         router = graph.add("router", "router", Router, **job.join, threshold=threshold)
         predicate_pes = [
-            [
-                graph.add(
-                    "predicate",
-                    f"predicate.{predicate}.{replica}",
-                    PredicatePE,
-                    **job.join,
-                    predicate=predicate,
-                    replica=replica,
-                    replicas=p.predicate_pes,
-                    mutable=p.mutable,
-                    partitioning=p.logical_partitioning,
-                )
-                for replica in range(p.predicate_pes)
-            ]
-            for predicate in range(predicates)
+            _add_predicate_pes(graph, job, p, predicate) for predicate in range(predicates)
         ]
         logical_pes = graph.add_each(
             "logical",
@@ -218,12 +204,37 @@ class SpoJoinTopology(Topology[SpoJoinParameters]):
             if announces:
                 graph.connect(pe, "window", *po_join_pes)
         if p.window_state == "cache":
-            cache = graph.add("cache", "cache", Cache)
-            graph.connect(cache, FEEDBACK, *po_join_pes)
-            for pe in po_join_pes:
-                graph.connect(pe, "cache", cache)
+            _add_cache(graph, po_join_pes)
         graph.add_sink(*logical_pes, *po_join_pes)
         return graph
+
+
+def _add_predicate_pes(
+    graph: ActorGraph, job: Job, p: SpoJoinParameters, predicate: int
+) -> list[str]:
+    """Add the PEs of one predicate, and return their names."""
+    return [
+        graph.add(
+            "predicate",
+            f"predicate.{predicate}.{replica}",
+            PredicatePE,
+            **job.join,
+            predicate=predicate,
+            replica=replica,
+            replicas=p.predicate_pes,
+            mutable=p.mutable,
+            partitioning=p.logical_partitioning,
+        )
+        for replica in range(p.predicate_pes)
+    ]
+
+
+def _add_cache(graph: ActorGraph, po_join_pes: Sequence[str]) -> None:
+    """Add the cache, which the PO-Join PEs report to and which answers them."""
+    cache = graph.add("cache", "cache", Cache)
+    graph.connect(cache, FEEDBACK, *po_join_pes)
+    for pe in po_join_pes:
+        graph.connect(pe, "cache", cache)
 
 
 def _refuse_contradictions(query: JoinQuery, p: SpoJoinParameters) -> None:

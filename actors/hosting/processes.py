@@ -40,7 +40,7 @@ class RayUnavailableError(JoinsimError):
     """
 
 
-def reach(address: str) -> None:
+def check_reachable(address: str) -> None:
     """Connect to a cluster at *address*, and hang up: Ray itself would try for minutes.
 
     Raise :exc:`ValueError` saying how an address is written, and :exc:`ConnectionError` where

@@ -36,7 +36,7 @@ os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")
 
 from actors.hosting import ray_agent
 from actors.hosting.descendants import ending_with
-from actors.hosting.processes import RayUnavailableError, reach
+from actors.hosting.processes import RayUnavailableError, check_reachable
 from joins.threads import usable_cores
 
 try:
@@ -206,7 +206,7 @@ def _start(address: str | None, processes: int) -> None:
                 _system_config=_SYSTEM_CONFIG,
             )
         else:
-            reach(address)
+            check_reachable(address)
             ray.init(
                 address=address,
                 runtime_env=None if JOB in os.environ else SHIPPED,

@@ -165,8 +165,8 @@ class CalibratingEmitter(Emitter):
             # on, and replicas that are new to a key agree with the others on what is late.
             self._take_step(ChangeStep.WIDENED, self._turn, context)
         elif self._step == ChangeStep.STORED and self._agreed is not None:
-            reach = self.query.reach
-            if all(reach.horizon(stream, watermark) > self._agreed for stream in (0, 1)):
+            interval = self.query.bound_interval
+            if all(interval.horizon(stream, watermark) > self._agreed for stream in (0, 1)):
                 self._take_step(ChangeStep.PASSED, self._turn, context)
 
     def _take_step(self, step: ChangeStep, value: int, context: Context) -> None:

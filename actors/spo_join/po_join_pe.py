@@ -181,7 +181,7 @@ class PoJoinPE(Actor):
         queue = [
             routed
             for routed in self._queues.pop(epoch)
-            if any(map(self._window.reaches, routed.parts, stops))
+            if any(map(self._window.may_see, routed.parts, stops))
         ]
         if queue:
             self._probe(queue, [[sealed]] * len(self._sides.probing), context)

@@ -55,7 +55,7 @@ class WindowState(Stateful, ABC):
         """Return the positions that the tuples of *part* see: by default whole segments."""
         return None, None
 
-    def reaches(self, part: Probes, stop: int) -> bool:
+    def may_see(self, part: Probes, stop: int) -> bool:
         """Return whether a tuple of *part* may see what is before position *stop*."""
         return len(part) > 0
 
@@ -99,7 +99,7 @@ class Carried(WindowState):
         """Return what the tuples carry."""
         return part.start, part.stop
 
-    def reaches(self, part: Probes, stop: int) -> bool:
+    def may_see(self, part: Probes, stop: int) -> bool:
         """Return whether the window of the first tuple begins before *stop*."""
         return len(part) > 0 and bool(part.start[0] < stop)
 
@@ -132,7 +132,7 @@ class OwnSlide(WindowState):
     state = ("_newest",)
 
     def __post_init__(self) -> None:
-        self._reach = self.pes * self.epochs
+        self._kept_epochs = self.pes * self.epochs
         self._newest = -1
 
     def on_permutations(self, arrays: Permutations) -> None:
@@ -141,7 +141,7 @@ class OwnSlide(WindowState):
 
     def is_expired(self, stream: int, epoch: int, stop: int) -> bool:
         """Return whether enough newer epochs were assigned to this PE."""
-        return epoch <= self._newest - self._reach
+        return epoch <= self._newest - self._kept_epochs
 
 
 @dataclass(kw_only=True, eq=False)

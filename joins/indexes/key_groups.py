@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.codes import LEAST
-from joins.hashing import splitmix64
+from joins.hashing import find_key, splitmix64
 from joins.machine.compiling import kernel
 from joins.machine.lanes import LOOKAHEAD
 
@@ -114,9 +114,7 @@ def _number_keys(
     """Give each key a number, by open addressing in *table*, and return how many there are."""
     mask, count = len(table) - 1, 0
     for i in range(len(key)):
-        place = np.int64(splitmix64(key[i]) & np.uint64(mask))
-        while table[place] and keys[table[place] - 1] != key[i]:
-            place = (place + 1) & mask
+        place, _ = find_key(table, mask, keys, key[i])
         if not table[place]:
             keys[count] = key[i]
             sizes[count] = 0

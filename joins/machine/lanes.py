@@ -13,16 +13,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import models, register_model
 from numba.types import boolean, int64, intp, void
 
-from joins.machine.compiling import ARRAY, ITEM, CodeEmitter, instruction
+from joins.machine.compiling import ARRAY, ITEM, CodeEmitter, inlined, instruction, kernel
 from joins.machine.instructions import address
 
 LANES = 16
 """Entries that `lanes_less`, `lanes_greater`, `move_lanes` and `widen_lanes` take at once."""
+
+NODE = 2 * LANES
+"""Slots of a tree's node, unless another width is set."""
 
 
 def lanes_from(emit: CodeEmitter, entry: Any, count: int = LANES) -> tuple[Any, int]:
@@ -74,6 +78,27 @@ def lanes_greater(emit: CodeEmitter, rows: Any, row: Any, begin: Any, target: An
     """Count how many of the `LANES` integers from ``rows[row, begin]`` on exceed *target*."""
     entries = load_vector(emit, *_lanes_at(emit, rows, row, begin))
     return emit.builder.ctpop(_compare(emit, entries, ">", target))
+
+
+@inlined
+def count_less(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> int:
+    """Count the slots from *begin*, *width* of them, that are less than *key*; no branches.
+
+    Vectors of `LANES` slots, whose counts are single bits: the compiler's own vectors add up words.
+    """
+    if width == NODE:  # Nearly always; a loop over vectors takes longer to set up than to run.
+        return int(lanes_less(rows, row, begin, key) + lanes_less(rows, row, begin + LANES, key))
+    return _count_less_of(rows, row, begin, width, key)
+
+
+@kernel
+def _count_less_of(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> int:
+    less, vectors = 0, width - width % LANES
+    for i in range(0, vectors, LANES):
+        less += lanes_less(rows, row, begin + i, key)
+    for i in range(vectors, width):
+        less += rows[row, begin + i] < key
+    return less
 
 
 LOOKAHEAD = 8

@@ -16,8 +16,8 @@ compared with each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import networkx as nx
 import numpy as np
@@ -27,7 +27,7 @@ from joins.batch import Batch, Schema
 from joins.hashing import mix, mix_rows
 from joins.machine.compiling import kernel
 from joins.matches import Matches
-from joins.oracle.match import Column, Visible, compare_ranges, match_ranges
+from joins.oracle.match import Column, Comparison, Seen, Visible, compare, match_ranges
 from joins.queries.conditions import Field
 from joins.queries.interval import Interval
 from joins.queries.query import JoinQuery
@@ -67,26 +67,39 @@ def expected(
         Returns how many of them may compare tuples, again and again; by default as many as there
         are cores.
     """
+    question = _Question(query, schemas, late, enumerate_ids, threads)
     evaluate = _expected_of_interval if query.interval else _expected_of_windows
-    return evaluate(query, schemas, arrivals, late, threads, enumerate_ids=enumerate_ids)
+    return evaluate(question, arrivals)
 
 
-def _expected_of_windows(
-    query: JoinQuery,
-    schemas: Sequence[Schema],
-    arrivals: Iterable[Arrivals],
-    late: Sequence[np.ndarray],
-    threads: Callable[[], int],
-    *,
-    enumerate_ids: bool,
-) -> Iterator[Matches]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Question:
+    """What `expected` is asked, but for the input."""
+
+    query: JoinQuery
+    schemas: Sequence[Schema]
+    late: Sequence[np.ndarray]
+    enumerate_ids: bool
+    threads: Callable[[], int]
+
+    def match(self, seen: Seen) -> Iterator[Matches]:
+        """Yield the matches of tuples with what they see."""
+        return match_ranges(seen, enumerate_ids=self.enumerate_ids, threads=self.threads())
+
+    def is_late(self, stream: int, ids: np.ndarray) -> np.ndarray:
+        """Return which tuples of a stream were dropped as late, bool."""
+        return np.isin(ids, self.late[stream])
+
+
+def _expected_of_windows(question: _Question, arrivals: Iterable[Arrivals]) -> Iterator[Matches]:
     """Yield the matches of every tuple, of each stream its tuples in their order."""
+    query, late = question.query, question.late
     streams = range(len(query.streams))
-    visible = Visible(query, schemas)
+    visible = Visible(query, question.schemas)
     for chunk in arrivals:
         for stream, (tuples, seq) in enumerate(zip(chunk.parts, chunk.seq, strict=True)):
             if late:
-                in_time = np.flatnonzero(~np.isin(tuples.id, late[stream]))
+                in_time = np.flatnonzero(~question.is_late(stream, tuples.id))
                 tuples, seq = tuples.take(in_time), seq[in_time]
             visible.add(stream, tuples, seq)
         for probing, probes in enumerate(chunk.parts):
@@ -94,36 +107,27 @@ def _expected_of_windows(
             for stored in [other for other in streams if other != probing] or [probing]:
                 first, last = visible.rows(stored, probes, chunk.seq[probing])
                 if late:
-                    last = np.where(np.isin(probes.id, late[probing]), first, last)
-                seen[stored] = first, last
+                    last = np.where(question.is_late(probing, probes.id), first, last)
+                seen[stored] = Seen(query, probing, probes, visible.batches[stored], first, last)
             if len(seen) == 1:
-                yield from match_ranges(
-                    query, probing, probes, visible.batches[stored], first, last,
-                    enumerate_ids=enumerate_ids, threads=threads(),
-                )  # fmt: skip
+                yield from question.match(seen[stored])
             else:
-                batches = visible.batches
-                yield _join_newest(
-                    query, probing, probes, batches, seen, enumerate_ids=enumerate_ids
-                )
+                yield _join_newest(seen, enumerate_ids=question.enumerate_ids)
         visible.drop_unseen(chunk)
 
 
-def _join_newest(
-    query: JoinQuery,
-    newest: int,
-    probes: Batch,
-    stored: Sequence[Batch],
-    seen: dict[int, tuple[np.ndarray, np.ndarray]],
-    *,
-    enumerate_ids: bool,
-) -> Matches:
-    """Return the results of which each of *probes* is the newest tuple."""
-    batches = [probes if stream == newest else batch for stream, batch in enumerate(stored)]
+def _join_newest(seen: dict[int, Seen], *, enumerate_ids: bool) -> Matches:
+    """Return the results of which each probing tuple is the newest one.
+
+    *seen* has what it sees of each other stream.
+    """
+    any_other = next(iter(seen.values()))
+    newest, probes = any_other.probing, any_other.probes
+    batches = {newest: probes} | {stream: other.stored for stream, other in seen.items()}
     rows = {newest: np.arange(len(probes))}
-    for other in _join_order(query, newest):
-        first, last = (bound[rows[newest]] for bound in seen[other])
-        rows = _extend(query, batches, rows, other, first, last)
+    for other in _join_order(any_other.query, newest):
+        first, last = seen[other].first[rows[newest]], seen[other].last[rows[newest]]
+        rows = _extend(any_other.query, batches, rows, other, first, last)
     ids = [batches[stream].id[rows[stream]] for stream in sorted(rows) if stream != newest]
     probe = rows[newest]
     if enumerate_ids:
@@ -150,7 +154,7 @@ def _join_order(query: JoinQuery, newest: int) -> list[int]:
 
 def _extend(
     query: JoinQuery,
-    batches: Sequence[Batch],
+    batches: Mapping[int, Batch],
     rows: dict[int, np.ndarray],
     other: int,
     first: np.ndarray,
@@ -169,34 +173,23 @@ def _extend(
         is_stored = field.stream == other
         return is_stored, values if is_stored else values[rows[field.stream]]
 
-    hashes = mix(batches[other].id)
+    comparison = Comparison.of(predicates, column, first, last, mix(batches[other].id))
     old, new = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for some, count, _, matched in compare_ranges(
-        predicates, column, first, last, hashes, enumerate_rows=True
-    ):
+    for some, count, _, matched in compare(comparison, enumerate_rows=True):
         old.append(np.repeat(some, count))
         new.append(matched)
     extended = np.concatenate(old)
     return {stream: row[extended] for stream, row in rows.items()} | {other: np.concatenate(new)}
 
 
-def _expected_of_interval(
-    query: JoinQuery,
-    schemas: Sequence[Schema],
-    arrivals: Iterable[Arrivals],
-    late: Sequence[np.ndarray],
-    threads: Callable[[], int],
-    *,
-    enumerate_ids: bool,
-) -> Iterator[Matches]:
+def _expected_of_interval(question: _Question, arrivals: Iterable[Arrivals]) -> Iterator[Matches]:
     """Yield the matches of the base stream's tuples, in their order.
 
     A base tuple waits until event time has passed the end of its interval; memory is bounded by the
     interval and a chunk.
     """
-    interval = query.reach
+    interval, schemas = question.query.bound_interval, question.schemas
     base, probe = interval.base, 1 - interval.base
-    match = partial(_match, enumerate_ids=enumerate_ids)
     waiting, around = Batch.empty(schemas[base]), Batch.empty(schemas[probe])
     for chunk in arrivals:
         waiting = Batch.concat([waiting, chunk.parts[base]])
@@ -204,30 +197,23 @@ def _expected_of_interval(
         reached = max(int(part.ts[-1]) for part in chunk.parts if len(part))
         ready = int(waiting.ts.searchsorted(_bounded(reached - interval.upper_ns)))
         probes = waiting.slice(0, ready)
-        yield from match(query, interval, probes, around, late, threads=threads())
+        yield from _match(question, interval, probes, around)
         waiting = waiting.slice(ready, len(waiting))
         oldest = int(waiting.ts[0]) if len(waiting) else reached
         needed = int(around.ts.searchsorted(_bounded(oldest + interval.lower_ns)))
         around = around.slice(needed, len(around))
-    yield from match(query, interval, waiting, around, late, threads=threads())
+    yield from _match(question, interval, waiting, around)
 
 
 def _match(
-    query: JoinQuery,
-    interval: Interval,
-    probes: Batch,
-    around: Batch,
-    late: Sequence[np.ndarray],
-    *,
-    enumerate_ids: bool,
-    threads: int,
+    question: _Question, interval: Interval, probes: Batch, around: Batch
 ) -> Iterator[Matches]:
     """Sort both sides by key and time, compare neighbours, and put the answers back in order."""
     if not len(probes):
         return
-    base = interval.base
-    if late:
-        around = around.take(np.flatnonzero(~np.isin(around.id, late[1 - base])))
+    query, base = question.query, interval.base
+    if question.late:
+        around = around.take(np.flatnonzero(~question.is_late(1 - base, around.id)))
     base_key, probe_key = _keys(query, base, probes), _keys(query, 1 - base, around)
     common = np.result_type(base_key, probe_key)
     base_key, probe_key = base_key.astype(common), probe_key.astype(common)
@@ -243,20 +229,16 @@ def _match(
         last = np.where(too_new, first, last)
     if interval.upper_ns < 0:
         last = np.where(too_old, first, last)
-    if late:
-        last = np.where(np.isin(probes.id[order], late[base]), first, last)
+    if question.late:
+        last = np.where(question.is_late(base, probes.id[order]), first, last)
     if common.kind == "f":
         last = np.where(np.isnan(base_key[order]), first, last)
-    if len(query.predicates) == (query.key is not None) and not enumerate_ids:
+    if len(query.predicates) == (query.key is not None) and not question.enumerate_ids:
         yield _sums_of_rows(base, probes.id, order, around.id[stored_order], first, last)
         return
-    parts = list(
-        match_ranges(
-            query, base, probes.take(order), around.take(stored_order), first, last,
-            enumerate_ids=enumerate_ids, threads=threads,
-        )
-    )  # fmt: skip
-    yield _in_order(parts, np.argsort(order), probes.id, enumerate_ids=enumerate_ids)
+    seen = Seen(query, base, probes.take(order), around.take(stored_order), first, last)
+    parts = list(question.match(seen))
+    yield _in_order(parts, np.argsort(order), probes.id, enumerate_ids=question.enumerate_ids)
 
 
 def _sums_of_rows(

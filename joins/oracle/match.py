@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
@@ -77,119 +78,133 @@ def clear_unsatisfied(
         matched &= evaluate(predicate, value(predicate.left), value(predicate.right))
 
 
-def match_ranges(
-    query: JoinQuery,
-    probing: int,
-    probes: Batch,
-    stored: Batch,
-    first: np.ndarray,
-    last: np.ndarray,
-    *,
-    enumerate_ids: bool,
-    threads: int = 1,
-) -> Iterator[Matches]:
-    """Compare every probe with the rows *first* to *last* (exclusive) of *stored*, some at a time.
+Column = tuple[bool, np.ndarray]
+"""Whether a field is of the stored tuples, and its values: of all of them, or of all probes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Probes, and the stored tuples that each is compared with; both are rows, numbered from 0."""
+
+    predicates: Sequence[Predicate]
+    """What pairs have to satisfy."""
+    columns: Mapping[Field, Column]
+    """What the fields of the predicates refer to."""
+    first: np.ndarray
+    last: np.ndarray
+    """int64, per probe the stored rows that it sees, *last* exclusive."""
+    hashes: np.ndarray
+    """Of the stored rows, uint64: a fingerprint is the sum of those that match."""
+
+    @classmethod
+    def of(
+        cls,
+        predicates: Sequence[Predicate],
+        column: Callable[[Field], Column],
+        first: np.ndarray,
+        last: np.ndarray,
+        hashes: np.ndarray,
+    ) -> Comparison:
+        """Return a comparison by predicates whose fields refer to what *column* returns."""
+        columns = {field: column(field) for one in predicates for field in one.fields}
+        return cls(predicates, columns, first, last, hashes)
+
+    def clear_unsatisfied(self, matched: np.ndarray, probe: np.ndarray, match: np.ndarray) -> None:
+        """Clear the pairs of rows, of probes and stored, that a predicate excludes."""
+
+        def value(field: Field) -> np.ndarray:
+            is_stored, values = self.columns[field]
+            compared: np.ndarray = values[match if is_stored else probe]
+            return compared
+
+        clear_unsatisfied(matched, self.predicates, value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """Tuples that probe, and the stored tuples that each of them sees."""
+
+    query: JoinQuery
+    probing: int
+    """The stream that *probes* are of."""
+    probes: Batch
+    stored: Batch
+    first: np.ndarray
+    last: np.ndarray
+    """int64, per probe the rows of *stored* that it sees, *last* exclusive."""
+
+    def names(self, predicate: Predicate) -> tuple[str, str]:
+        """Return the field of the probing tuple and that of the stored one."""
+        names = {self._is_probed_with(field): field.name for field in predicate.fields}
+        return names[True], names[False]
+
+    def symbol(self, predicate: Predicate) -> str:
+        """Return a predicate's symbol with the stored tuple's value on its left."""
+        symbol = predicate.operator.symbol
+        return _MIRRORED.get(symbol, symbol) if self._is_probed_with(predicate.left) else symbol
+
+    def comparison(self) -> Comparison:
+        """Return what is to be compared."""
+
+        def column(field: Field) -> Column:
+            is_probed = self._is_probed_with(field)
+            return not is_probed, (self.probes if is_probed else self.stored).fields[field.name]
+
+        return Comparison.of(
+            self.query.predicates, column, self.first, self.last, mix(self.stored.id)
+        )
+
+    def _is_probed_with(self, field: Field) -> bool:
+        """Return whether a predicate's field is the probing tuple's, not the stored one's."""
+        return field.role == 1 if self.query.is_self_join else field.stream == self.probing
+
+
+def match_ranges(seen: Seen, *, enumerate_ids: bool, threads: int = 1) -> Iterator[Matches]:
+    """Compare every probe with the rows of *stored* that it sees, some at a time.
 
     Parameters
     ----------
-    query, probing
-        The predicates, and the stream that *probes* are of.
-    first, last
-        int64, a row of *stored* per probe.
+    seen
+        Who probes, and what each sees.
     enumerate_ids
         Whether to list match ids, in the order of *stored* within a row.
     threads
         How many may compare.
     """
-    places = None if enumerate_ids else _places(query, probing, probes, stored)
+    ids = seen.probes.id
+    places = None if enumerate_ids else _places(seen)
     if places is not None:
-        count, fingerprint = _count_below(places, (first, last), mix(stored.id), threads)
-        yield Matches(stream=probing, probe_id=probes.id, count=count, fingerprint=fingerprint)
+        count, fingerprint = _count_below(places, seen, threads)
+        yield Matches(stream=seen.probing, probe_id=ids, count=count, fingerprint=fingerprint)
         return
-
-    def column(field: Field) -> Column:
-        is_probed = is_probed_with(field, query, probing)
-        return not is_probed, (probes if is_probed else stored).fields[field.name]
-
-    for rows, count, fingerprint, match in compare_ranges(
-        query.predicates, column, first, last, mix(stored.id), enumerate_rows=enumerate_ids
-    ):
+    for rows, count, fingerprint, match in compare(seen.comparison(), enumerate_rows=enumerate_ids):
         yield Matches(
-            stream=probing,
-            probe_id=probes.id[rows],
+            stream=seen.probing,
+            probe_id=ids[rows],
             count=count,
             fingerprint=fingerprint,
-            match_id=stored.id[match] if enumerate_ids else None,
+            match_id=seen.stored.id[match] if enumerate_ids else None,
         )
 
-
-def is_probed_with(field: Field, query: JoinQuery, probing: int) -> bool:
-    """Return whether a predicate's field is the probing tuple's, not the stored one's."""
-    return field.role == 1 if query.is_self_join else field.stream == probing
-
-
-Column = tuple[bool, np.ndarray]
-"""Whether a field is of the stored tuples, and its values: of all of them, or of all probes."""
 
 _Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Rows of probes, per row its count and its fingerprint, and rows of their matches, row by row."""
 
-_Check = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
+def compare(seen: Comparison, *, enumerate_rows: bool) -> Iterator[_Part]:
+    """Compare every probe with the stored rows that it sees, some at a time.
 
-def compare_ranges(
-    predicates: Sequence[Predicate],
-    column: Callable[[Field], Column],
-    first: np.ndarray,
-    last: np.ndarray,
-    hashes: np.ndarray,
-    *,
-    enumerate_rows: bool,
-) -> Iterator[_Part]:
-    """Compare every probe with the stored rows *first* to *last* (exclusive), some at a time.
-
-    Parameters
-    ----------
-    predicates
-        What pairs have to satisfy.
-    column
-        Returns what a predicate's field refers to.
-    first, last
-        int64, a row per probe.
-    hashes
-        Of the stored rows, uint64: a fingerprint is the sum of those that match.
-    enumerate_rows
-        Whether to list the rows that match, ascending within a probe.
+    Rows that match are listed if *enumerate_rows*, ascending within a probe.
     """
-    columns = {field: column(field) for predicate in predicates for field in predicate.fields}
-
-    def check(matched: np.ndarray, probe: np.ndarray, match: np.ndarray) -> None:
-        """Clear the pairs of rows, of probes and stored, that a predicate excludes."""
-
-        def value(field: Field) -> np.ndarray:
-            is_stored, values = columns[field]
-            compared: np.ndarray = values[match if is_stored else probe]
-            return compared
-
-        clear_unsatisfied(matched, predicates, value)
-
-    seen = (first, last)
-    near = _near(predicates, columns) if len(first) and len(hashes) else None
-    pairs = int((last - first).sum())
-    if near is None or _PAIRS_PER_CANDIDATE * int((near[2] - near[1]).sum()) > pairs:
-        near = None
-    if near is None and _cells(first, last) > _CELLS_PER_PAIR * pairs:
-        near = np.arange(len(hashes)), first, last  # neighbours see tuples that are far apart
-    if near is None:
-        return _compare_all(seen, hashes, check, enumerate_rows=enumerate_rows)
-    return _compare_near(near, seen, hashes, check)
+    candidates = _candidates(seen)
+    if candidates is None:
+        return _compare_all(seen, enumerate_rows=enumerate_rows)
+    return _compare_candidates(candidates, seen)
 
 
-def _compare_all(
-    seen: tuple[np.ndarray, np.ndarray], hashes: np.ndarray, check: _Check, *, enumerate_rows: bool
-) -> Iterator[_Part]:
+def _compare_all(seen: Comparison, *, enumerate_rows: bool) -> Iterator[_Part]:
     """Compare every probe with all stored tuples that it sees."""
-    first, last = seen
+    first, last, hashes = seen.first, seen.last, seen.hashes
     width = max(1, int((last - first).max(initial=1)))
     step = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // width))
     end = 0
@@ -201,7 +216,7 @@ def _compare_all(
         left, right = int(first[rows].min()), int(last[rows].max())
         matched = np.zeros((len(rows), right - left), np.bool_)
         mark_ranges(matched, first[rows] - left, last[rows] - left)
-        check(matched, rows[:, np.newaxis], np.arange(left, right)[np.newaxis])
+        seen.clear_unsatisfied(matched, rows[:, np.newaxis], np.arange(left, right)[np.newaxis])
         count, fingerprint = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint64)
         _sum(matched, hashes[left:right], count, fingerprint)
         listed = left + np.nonzero(matched)[1] if enumerate_rows else rows[:0]
@@ -227,24 +242,22 @@ _Places = list[tuple[np.ndarray, np.ndarray]]
 stored tuple's is less. int64."""
 
 
-def _places(query: JoinQuery, probing: int, probes: Batch, stored: Batch) -> _Places | None:
+def _places(seen: Seen) -> _Places | None:
     """Return places on a line for one or two predicates of order; None for others, and for NaN.
 
     Stored tuples have the place of their value among all, in descending order for ``>`` and ``>=``;
     a probe that of the first value that does not satisfy the predicate with its own.
     """
-    predicates = query.predicates
+    predicates = seen.query.predicates
     if not 0 < len(predicates) <= _MOST_PLACES:
         return None
     places: _Places = []
     for predicate in predicates:
-        symbol = predicate.operator.symbol
+        symbol = seen.symbol(predicate)
         if not isinstance(predicate.operator, ComparisonOperator) or symbol not in _MIRRORED:
             return None
-        if is_probed_with(predicate.left, query, probing):
-            symbol = _MIRRORED[symbol]
-        names = {is_probed_with(field, query, probing): field.name for field in predicate.fields}
-        values, probed = stored.fields[names[False]], probes.fields[names[True]]
+        probing_name, stored_name = seen.names(predicate)
+        values, probed = seen.stored.fields[stored_name], seen.probes.fields[probing_name]
         common = np.result_type(values, probed)
         if common.kind == "f" and (np.isnan(values).any() or np.isnan(probed).any()):
             return None  # they are nowhere on a line
@@ -255,22 +268,20 @@ def _places(query: JoinQuery, probing: int, probes: Batch, stored: Batch) -> _Pl
     return places
 
 
-def _count_below(
-    places: _Places, seen: tuple[np.ndarray, np.ndarray], hashes: np.ndarray, threads: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _count_below(places: _Places, seen: Seen, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Compare every probe with all stored tuples that it sees; return counts and fingerprints."""
-    first, last = seen
+    first, last, hashes = seen.first, seen.last, mix(seen.stored.id)
     count, fingerprint = np.zeros(len(first), np.int64), np.zeros(len(first), np.uint64)
     one, other = places[0], places[-1]
 
-    def compare(rows: slice) -> None:
+    def add_up(rows: slice) -> None:
         _sum_below(
             one[0], one[1][rows], other[0], other[1][rows],
             first[rows], last[rows], hashes, count[rows], fingerprint[rows],
         )  # fmt: skip
 
     step = max(1, -(-len(first) // (_SLICES * threads)))
-    side_by_side(compare, [slice(i, i + step) for i in range(0, len(first), step)], threads)
+    side_by_side(add_up, [slice(i, i + step) for i in range(0, len(first), step)], threads)
     return count, fingerprint
 
 
@@ -301,19 +312,32 @@ def _sum_below(
         fingerprint[i] = total
 
 
-def _near(
-    predicates: Sequence[Predicate], columns: Mapping[Field, Column]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+_Candidates = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""An order of the stored tuples, and for each probe the range of it that may match: int64."""
+
+
+def _candidates(seen: Comparison) -> _Candidates | None:
+    """Return what each probe is to be compared with; None: all that it sees."""
+    pairs = int((seen.last - seen.first).sum())
+    near = _near(seen)
+    if near and _PAIRS_PER_CANDIDATE * int((near[2] - near[1]).sum()) <= pairs:
+        return near
+    if _cells(seen.first, seen.last) > _CELLS_PER_PAIR * pairs:
+        # Neighbours see tuples that are far apart.
+        return np.arange(len(seen.hashes)), seen.first, seen.last
+    return None
+
+
+def _near(seen: Comparison) -> _Candidates | None:
     """Return which stored values are near each probe's, generously; None where it does not matter.
 
-    A tuple can only satisfy ``=`` or a band with tuples whose value is near its own. The result is
-    an order of the stored rows, and for each probe a range of it.
+    A tuple can only satisfy ``=`` or a band with tuples whose value is near its own.
     """
-    near = [p for p in predicates if p.operator.is_equality or isinstance(p.operator, Band)]
-    if not near:
+    near = [p for p in seen.predicates if p.operator.is_equality or isinstance(p.operator, Band)]
+    if not near or not len(seen.first) or not len(seen.hashes):
         return None
     operator = near[0].operator
-    sides = dict(columns[field] for field in near[0].fields)
+    sides = dict(seen.columns[field] for field in near[0].fields)
     values = sides[True].astype(np.float64)
     order = np.argsort(values, kind="stable")
     probed = sides[False].astype(np.float64)
@@ -321,22 +345,17 @@ def _near(
     middle = np.where(finite, probed, 0.0)
     width = float(operator.width) if isinstance(operator, Band) else 0.0
     with np.errstate(over="ignore"):  # beyond the greatest float are infinities, rightly
-        reach = width + _WIDENING * (np.abs(middle) + width)
-        least, most = middle - reach, middle + reach
+        half_width = width + _WIDENING * (np.abs(middle) + width)
+        least, most = middle - half_width, middle + half_width
     begin = np.searchsorted(values[order], np.where(finite, least, -np.inf), "left")
     end = np.searchsorted(values[order], np.where(finite, most, np.inf), "right")
     return order, begin, end
 
 
-def _compare_near(
-    near: tuple[np.ndarray, np.ndarray, np.ndarray],
-    seen: tuple[np.ndarray, np.ndarray],
-    hashes: np.ndarray,
-    check: _Check,
-) -> Iterator[_Part]:
+def _compare_candidates(found: _Candidates, seen: Comparison) -> Iterator[_Part]:
     """Compare every probe with those stored tuples it sees that are in its range of an order."""
-    order, begin, end = near
-    first, last = seen
+    order, begin, end = found
+    first, last, hashes = seen.first, seen.last, seen.hashes
     candidates = np.cumsum(end - begin)
     full = np.arange(_CANDIDATES_AT_ONCE, candidates[-1], _CANDIDATES_AT_ONCE)
     cuts = np.unique(candidates.searchsorted(full, "right"))
@@ -348,7 +367,7 @@ def _compare_near(
         visible = (match >= first[rows][place]) & (match < last[rows][place])
         place, match = place[visible], match[visible]
         matched = np.ones(len(match), np.bool_)
-        check(matched, rows[place], match)
+        seen.clear_unsatisfied(matched, rows[place], match)
         place, match = place[matched], match[matched]
         fingerprint = np.zeros(len(rows), np.uint64)
         np.add.at(fingerprint, place, hashes[match])

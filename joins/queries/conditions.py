@@ -180,7 +180,7 @@ class Band:
         return self
 
     @property
-    def reach(self) -> int:
+    def whole_width(self) -> int:
         """The greatest distance of two whole values; 2^64 for any beyond what int64 can have."""
         width = Decimal(self.width)
         return min(math.ceil(width) - 1 if self.symbol == "<" else math.floor(width), 2**64)
@@ -192,11 +192,11 @@ class Band:
     def bounds(self, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the codes of each right value's range, as `ComparisonOperator.bounds` does."""
         if right.dtype == np.int64:
-            # As unsigned, the room to either end of int64 fits, and so does any reach within it.
+            # As unsigned, the room to either end of int64 fits, and so does any width within it.
             unsigned = right.astype(np.uint64)
             below = unsigned - np.int64(LEAST).astype(np.uint64)
             above = np.uint64(GREATEST) - unsigned
-            step = np.uint64(min(self.reach, 2**64 - 1))
+            step = np.uint64(min(self.whole_width, 2**64 - 1))
             low = np.where(step > below, LEAST, (unsigned - step).astype(np.int64))
             high = np.where(step > above, GREATEST, (unsigned + step).astype(np.int64))
             return low, high
@@ -214,7 +214,7 @@ class Band:
             with np.errstate(over="ignore", invalid="ignore"):  # an infinite distance is outside
                 distance = abs(left - right)
         if whole:
-            return distance <= self.reach
+            return distance <= self.whole_width
         return OPERATORS[self.symbol].compare(distance, float(self.width))
 
     def sql(self, left: str, right: str, *, whole: bool) -> str:
@@ -227,9 +227,9 @@ class Band:
             width = f"CAST('{float(self.width)!r}' AS DOUBLE)"
             return f"ABS({left} - {right}) {self.symbol} {width}"
         wide = "CAST({} AS DECIMAL(38, 0))".format
-        reach, least, most = (wide(repr(str(n))) for n in (self.reach, LEAST, GREATEST))
-        low = f"CAST(GREATEST({wide(right)} - {reach}, {least}) AS BIGINT)"
-        high = f"CAST(LEAST({wide(right)} + {reach}, {most}) AS BIGINT)"
+        width, least, most = (wide(repr(str(n))) for n in (self.whole_width, LEAST, GREATEST))
+        low = f"CAST(GREATEST({wide(right)} - {width}, {least}) AS BIGINT)"
+        high = f"CAST(LEAST({wide(right)} + {width}, {most}) AS BIGINT)"
         return f"{left} BETWEEN {low} AND {high}"
 
 

@@ -150,8 +150,8 @@ class JoinQuery:
         return tuple(windows)
 
     @property
-    def reach(self) -> Interval:
-        """The interval in nanoseconds.
+    def bound_interval(self) -> Interval:
+        """The interval in nanoseconds, its names bound.
 
         Raise :exc:`QueryError` when a name is not bound, the interval is impossible, or the query
         has a window.

@@ -136,7 +136,7 @@ class Window:
         first_seen: np.ndarray = np.maximum(at, LEAST + back) - back
         return first_seen
 
-    def reach(self, at: np.ndarray) -> np.ndarray:
+    def seen_until(self, at: np.ndarray) -> np.ndarray:
         """Return the greatest event time from which *at*, event times too, is still seen.
 
         No event time is after the greatest int64.

@@ -25,7 +25,7 @@ from operator import attrgetter
 from joins.indexes import bw_tree
 from joins.indexes.pim_tree.forest_index import WIDTH
 from joins.window_join.b_plus_join import FANOUT
-from joins.window_join.window_joins import IndexName, WindowJoinSpec
+from joins.window_join.window_join_spec import IndexName, WindowJoinSpec
 from joins.work import COUNTERS, ENTRY_BYTES
 
 Terms = dict[str, float]

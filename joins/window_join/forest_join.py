@@ -40,7 +40,6 @@ from joins.indexes.pim_tree.forest import (
 )
 from joins.indexes.pim_tree.forest_index import ForestIndex, probe_run, probe_tree
 from joins.indexes.pim_tree.immutable_tree import (
-    count_less,
     descend,
     first_place,
     leaf_below,
@@ -57,6 +56,7 @@ from joins.indexes.pim_tree.mutable_tree import (
 from joins.machine.compiling import inlined, kernel
 from joins.machine.dispatch import DONE, MAINTAIN, NO_ROOM, implements
 from joins.machine.instructions import prefetch_entry, prefetch_to_write
+from joins.machine.lanes import count_less
 from joins.machine.memory import aligned
 from joins.matches import MatchBuffer
 from joins.window_join.rows import KernelRows, probed_side

@@ -35,7 +35,7 @@ from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES, make_window_index
 from joins.interval_join import IntervalJoin
 from joins.queries.conditions import OPERATORS, Condition
 from joins.queries.parser import parse_query
-from joins.window_join.window_joins import INDEXES, SHARED, WindowJoinSpec
+from joins.window_join.window_join_spec import INDEXES, SHARED, WindowJoinSpec
 from joins.work import ELAPSED_NS, NO_WORK, Step, Work
 from scenarios.calibration.window_workload import WindowSteps, WindowWorkload
 from scenarios.machine import MachinePace, without_collections

@@ -50,7 +50,7 @@ from joins.matches import ProbeResult
 from joins.window_join.rows import KernelRows
 from joins.window_join.shared_join import THREAD_TASK_ROWS
 from joins.window_join.window_join import WindowJoin
-from joins.window_join.window_joins import WindowJoinSpec
+from joins.window_join.window_join_spec import WindowJoinSpec
 from joins.work import ENTRY_BYTES, Work
 from netsim.cost import CostProfile
 from scenarios.calibration.window_workload import (

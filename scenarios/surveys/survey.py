@@ -13,7 +13,7 @@ from joins.errors import suggest
 
 if TYPE_CHECKING:
     from joins.indexes.panjoin.lookup import StructureName
-    from joins.window_join.window_joins import IndexName
+    from joins.window_join.window_join_spec import IndexName
     from netsim.cost import CostProfile
     from scenarios.calibration.window_workload import WindowWorkload
 else:
@@ -278,7 +278,7 @@ class WindowJoinSpeedSurvey(_SpeedSurvey):
     taken_by: ClassVar[str] = "index_surveys:take_window_join_speed"
 
     of: Literal["window join speed"] = "window join speed"
-    index: Annotated[IndexName, _OneOf("joins.window_join.window_joins:INDEXES")] = "pim_tree"
+    index: Annotated[IndexName, _OneOf("joins.window_join.window_join_spec:INDEXES")] = "pim_tree"
     merge_ratio: MergeRatio = 0.5
     insertion_depth: Annotated[int, Field(ge=0, le=8)] = 2
     chain_length: Annotated[int, Field(ge=2, le=64)] = 2

@@ -109,7 +109,7 @@ class PairComparison:
         self.stray_rows = self.odd_rows = self.reported = self.answered_late = 0
         self._probing = [file.tuples for file in plan.files]
         if plan.query.interval:
-            self._probing[1 - plan.query.reach.base] = 0
+            self._probing[1 - plan.query.bound_interval.base] = 0
         actors = len(plan.graph())
         reports = [
             Summaries(summary_path(directory, stream), tuples, actors)

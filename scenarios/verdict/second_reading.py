@@ -180,9 +180,9 @@ def _column(query: JoinQuery, side: Field) -> Column:
 def _extents(query: JoinQuery) -> list[tuple[Any, ...]]:
     """Return the windows or the interval of *query*, as `Reading.extents`."""
     if query.interval:
-        reach = query.reach
+        interval = query.bound_interval
         probe, base = (_column(query, side) for side in query.interval.fields)
-        return [(probe, base, reach.lower_ns, reach.upper_ns)]
+        return [(probe, base, interval.lower_ns, interval.upper_ns)]
     named: list[tuple[str | None, Window]] = [(None, query.windows[0])]
     if isinstance(query.window, StreamWindows):
         sizes = dict(zip(query.streams, query.windows, strict=True))

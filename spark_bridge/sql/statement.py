@@ -90,19 +90,19 @@ def probe_sides(query: JoinQuery, schemas: Sequence[Schema]) -> list[ProbeSide]:
 
 
 def _within_interval(query: JoinQuery, schemas: Sequence[Schema]) -> ProbeSide:
-    reach = query.reach
+    interval = query.bound_interval
     return ProbeSide(
-        probing=reach.base,
-        stored=query.stored_stream(reach.base),
+        probing=interval.base,
+        stored=query.stored_stream(interval.base),
         at="ts",
         ties_precede=True,
         key="ts",
         slide=1,
-        below=reach.lower_ns,
-        above=reach.upper_ns,
-        length=max(1, reach.upper_ns - reach.lower_ns),
+        below=interval.lower_ns,
+        above=interval.upper_ns,
+        length=max(1, interval.upper_ns - interval.lower_ns),
         by_id=False,
-        conditions=_conditions(query, reach.base, schemas),
+        conditions=_conditions(query, interval.base, schemas),
     )
 
 

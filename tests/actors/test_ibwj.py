@@ -18,7 +18,7 @@ from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
 from joins.window_join.shared_join import ThreadsJoin
-from joins.window_join.window_joins import INDEXES, SHARED, WindowJoinSpec
+from joins.window_join.window_join_spec import INDEXES, SHARED, WindowJoinSpec
 from netsim.cost import load_profile
 
 WINDOW, BATCH, SILENCE = 256, 64, 100

@@ -260,10 +260,10 @@ def test_carried_bounds_expire_what_no_later_tuple_sees() -> None:
 
 def test_tuples_reach_an_epoch_that_the_first_of_them_sees_a_part_of() -> None:
     (part,) = routed(30, 15).parts  # the first sees 10 to 29, the last 20 to 43
-    assert Carried(stored=[0]).reaches(part, stop=11)
-    assert not Carried(stored=[0]).reaches(part, stop=10)
-    assert not Carried(stored=[0]).reaches(part.slice(0, 0), stop=11)
-    assert OwnSlide(pes=2, epochs=1).reaches(part, stop=10)  # it knows nothing of what they see
+    assert Carried(stored=[0]).may_see(part, stop=11)
+    assert not Carried(stored=[0]).may_see(part, stop=10)
+    assert not Carried(stored=[0]).may_see(part.slice(0, 0), stop=11)
+    assert OwnSlide(pes=2, epochs=1).may_see(part, stop=10)  # it knows nothing of what they see
 
 
 def test_a_pe_of_its_own_slide_waits_for_its_next_epoch() -> None:

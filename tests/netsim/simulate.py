@@ -21,7 +21,7 @@ from netsim.faulty_kernel import FaultyKernel, Transport
 from netsim.kernel import Kernel
 from netsim.network import Latency, Link, full_mesh
 from netsim.outcome import Outcome
-from netsim.recovering_kernel import STORAGE_BPS, Guarantee, RecoveringFaultyKernel
+from netsim.recovering_kernel import STORAGE_BPS, Guarantee, RecoveringKernel
 from netsim.trace import Trace, trace_names
 
 MESSAGE_NS = 10
@@ -101,7 +101,7 @@ def simulate(
         system = partial(FaultyKernel, collect=take, **faulty)
         if guarantee is not None:
             system = partial(
-                RecoveringFaultyKernel,
+                RecoveringKernel,
                 guarantee=guarantee,
                 interval_ns=2_000,
                 storage_bps=STORAGE_BPS,

@@ -10,8 +10,8 @@ import pytest
 from actors.ibwj import Machine
 from benchmarks.pim_tree import make_work
 from joins.queries.parser import parse_query
-from joins.window_join import window_joins
-from joins.window_join.window_joins import SHARED
+from joins.window_join import window_join_spec
+from joins.window_join.window_join_spec import SHARED
 from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
 from scenarios.worlds.drawing import draw_worlds
@@ -154,7 +154,7 @@ def test_tasks_are_larger_where_threads_are_real(
     def take(*_: object, task_rows: int, **__: object) -> None:
         taken.append(task_rows)
 
-    monkeypatch.setattr(window_joins, driver, take)
+    monkeypatch.setattr(window_join_spec, driver, take)
     job = replace(IBWJ.sketch(parse_query(QUERY.format(100))), live=live)
     for values in ({}, {"task_rows": 5}):
         parameters = make_parameters(IBWJ, {"threads": 2, "index": index} | values)
@@ -170,7 +170,7 @@ def test_more_real_threads_than_cores_are_noted() -> None:
     assert unused == "cores = 1000: a live run does not depend on it"
 
 
-@pytest.mark.parametrize("index", window_joins.INDEXES)
+@pytest.mark.parametrize("index", window_join_spec.INDEXES)
 @pytest.mark.parametrize("world", list(draw_worlds(IBWJ, 8, exact=True)), ids=range(8))
 def test_every_index_gives_the_exact_answer_and_goes_on_from_a_snapshot(
     index: str, world: World, tmp_path: Path

@@ -69,12 +69,7 @@ def _tree_steps(
     query: JoinQuery, plan: TreePlan, schemas: Sequence[Schema], delta_ns: int
 ) -> PlanSteps:
     """Return the one-way joins of a tree, two for each two-way join, and its output streams."""
-    counting = [query.streams[s] for s, w in enumerate(query.windows) if w.kind == "count"]
-    if counting:
-        raise TopologyError(
-            f"plan {plan}: a tree joins over windows of time; that of {counting[0]} counts tuples, "
-            "and an output stream lacks those that matched nothing. Linear plans can count them"
-        )
+    _refuse_windows_by_count(query, plan)
     count = len(schemas)
     operands: dict[tuple[int, ...], Operand] = {
         (stream,): Operand.of_stream(stream) for stream in range(count)
@@ -113,7 +108,7 @@ def _tree_steps(
             OutputSpec(
                 operand=window.stored,
                 window=window,
-                steps=(first := 2 * (window.stored.number - count), first + 1),  # that make it
+                steps=_steps_that_make(window.stored, count),
                 site=join.destination,
                 late_ns=late_ns[window.stored.streams],
             )
@@ -123,6 +118,21 @@ def _tree_steps(
     return PlanSteps(
         steps=tuple(steps), outputs=tuple(outputs), removal_ns=late_ns[tuple(range(count))]
     )
+
+
+def _refuse_windows_by_count(query: JoinQuery, plan: TreePlan) -> None:
+    counting = [query.streams[s] for s, w in enumerate(query.windows) if w.kind == "count"]
+    if counting:
+        raise TopologyError(
+            f"plan {plan}: a tree joins over windows of time; that of {counting[0]} counts tuples, "
+            "and an output stream lacks those that matched nothing. Linear plans can count them"
+        )
+
+
+def _steps_that_make(output: Operand, streams: int) -> tuple[int, int]:
+    """Return the numbers of the two one-way joins whose results are an output stream."""
+    first = 2 * (output.number - streams)
+    return first, first + 1
 
 
 def _delay_ns(joins: Sequence[PlannedJoin], delta_ns: int) -> int:

@@ -118,16 +118,29 @@ def exhaustive_tree(costing: Costing) -> TreePlan:
         if len(members) == 1:
             best.append({members[0]: _Candidate(0.0, members[0])})
             continue
-        cheapest: dict[int, _Candidate] = {}
-        for left, right in _splits(members):
-            if left in place and right in place:
-                at = place[left], place[right]
-                for one in pricing.joined(*at, best[at[0]], best[at[1]]):
-                    site = site_of(one.tree)
-                    if site not in cheapest or one.seconds < cheapest[site].seconds:
-                        cheapest[site] = one
-        best.append(cheapest)
+        connected = [
+            (place[left], place[right])
+            for left, right in _splits(members)
+            if left in place and right in place
+        ]
+        best.append(
+            _cheapest_by_site(
+                one
+                for left, right in connected
+                for one in pricing.joined(left, right, best[left], best[right])
+            )
+        )
     return _tree_plan(costing, _cheapest(best[-1].values()))
+
+
+def _cheapest_by_site(candidates: Iterable[_Candidate]) -> dict[int, _Candidate]:
+    """Return for each site the cheapest tree whose results are there; of equal ones the first."""
+    cheapest: dict[int, _Candidate] = {}
+    for one in candidates:
+        site = site_of(one.tree)
+        if site not in cheapest or one.seconds < cheapest[site].seconds:
+            cheapest[site] = one
+    return cheapest
 
 
 def greedy_tree(costing: Costing) -> TreePlan:

@@ -28,7 +28,7 @@ from joins.codes import GREATEST
 from joins.indexes.index import NONE, Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry
-from joins.machine.lanes import LANES, lanes_less
+from joins.machine.lanes import LANES, NODE, count_less
 from joins.machine.memory import LINE, aligned
 from joins.matches import MatchBuffer, add_match
 from joins.state import storable
@@ -42,7 +42,6 @@ STEP = np.dtype([("node", "i8"), ("slot", "i8")])
 """A step of a descent: an inner node, and the slot of the child that was taken."""
 
 FIRST_LEAF = 0  # Merging always empties the right neighbour, so the first leaf never moves.
-_NARROW = 2 * LANES  # Nodes of so many entries are compared whole, whatever is in use.
 _LEVELS_MAX = 32  # A node has at least four children, so no tree that fits in memory is higher.
 
 
@@ -136,15 +135,10 @@ def has_free_nodes(nodes: Nodes) -> bool:
 @inlined
 def _count_below(keys: np.ndarray, node: int, size: int, key: int) -> int:
     """Count the keys of row *node*, *size* in use, that are less than *key*."""
-    width, below = keys.shape[1], 0
-    if width == _NARROW:  # No branch on the size, which is not to be foreseen.
-        return int(lanes_less(keys, node, 0, key) + lanes_less(keys, node, LANES, key))
-    vectors = width - width % LANES
-    for begin in range(0, min(size, vectors), LANES):
-        below += lanes_less(keys, node, begin, key)
-    for i in range(vectors, size):
-        below += keys[node, i] < key
-    return below
+    width = keys.shape[1]
+    if width != NODE:  # No branch on the size where it is, as the size is not to be foreseen.
+        width = min(width, size + -size % LANES)
+    return count_less(keys, node, 0, width, key)
 
 
 @inlined

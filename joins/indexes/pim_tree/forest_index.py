@@ -37,7 +37,6 @@ from joins.indexes.pim_tree.forest import (
 from joins.indexes.pim_tree.immutable_tree import (
     build_coarse,
     build_inner,
-    count_less,
     descend,
     greatest_key,
     nodes_at,
@@ -57,6 +56,7 @@ from joins.indexes.windows.window_tuples import check_tuples
 from joins.machine.compiling import inlined, kernel
 from joins.machine.dispatch import DONE, MAINTAIN, NO_ROOM
 from joins.machine.instructions import lock, unlock
+from joins.machine.lanes import count_less
 from joins.machine.memory import aligned
 from joins.matches import MatchBuffer, ProbeResult, add_match, begin_row, commit_row, find_matches
 from joins.state import State, Stateful

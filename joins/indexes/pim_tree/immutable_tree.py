@@ -18,32 +18,8 @@ from joins.codes import GREATEST, LEAST
 from joins.indexes.pim_tree.forest import Forest
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import leading_zeros
-from joins.machine.lanes import LANES, LOOKAHEAD, lanes_less, leading_less
+from joins.machine.lanes import LOOKAHEAD, count_less, leading_less
 from joins.work import COMPARISONS, MOVES
-
-_NODE = 2 * LANES
-"""Slots of a node, unless another width is set."""
-
-
-@inlined
-def count_less(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> int:
-    """Count the slots from *begin*, *width* of them, that are less than *key*; no branches.
-
-    Vectors of `LANES` slots, whose counts are single bits: the compiler's own vectors add up words.
-    """
-    if width == _NODE:  # Nearly always; a loop over vectors takes longer to set up than to run.
-        return int(lanes_less(rows, row, begin, key) + lanes_less(rows, row, begin + LANES, key))
-    return _count_less_of(rows, row, begin, width, key)
-
-
-@kernel
-def _count_less_of(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> int:
-    less, vectors = 0, width - width % LANES
-    for i in range(0, vectors, LANES):
-        less += lanes_less(rows, row, begin + i, key)
-    for i in range(vectors, width):
-        less += rows[row, begin + i] < key
-    return less
 
 
 @kernel

@@ -26,7 +26,7 @@ from joins.indexes.pim_tree.forest import (
     subindex_row,
     tree_width,
 )
-from joins.indexes.pim_tree.immutable_tree import count_less, descend
+from joins.indexes.pim_tree.immutable_tree import descend
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import (
     fetch_add,
@@ -38,6 +38,7 @@ from joins.machine.instructions import (
     store,
     unlock,
 )
+from joins.machine.lanes import count_less
 from joins.machine.memory import LINE
 from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 

@@ -259,7 +259,7 @@ def test_a_window_that_cannot_be_is_refused(given_window: dict[str, Any], says: 
 def test_an_event_time_is_seen_as_far_as_it_reaches(window: Window, older: int, gap: int) -> None:
     times = np.array([older]), np.array([older + gap])
     is_seen = window.bound(times[1]) <= times[0]
-    assert (times[1] <= window.reach(times[0])) == is_seen
+    assert (times[1] <= window.seen_until(times[0])) == is_seen
 
 
 @given(window=windows(), beside=st.integers(0, 60), late=st.booleans())
@@ -270,4 +270,4 @@ def test_event_times_reach_as_far_as_int64_does(window: Window, beside: int, lat
     ahead = window.length
     if window.semantics == "sliding":
         ahead -= 1 + at % window.slide
-    assert window.reach(np.array([at])).tolist() == [min(at + ahead, int(end.max))]
+    assert window.seen_until(np.array([at])).tolist() == [min(at + ahead, int(end.max))]

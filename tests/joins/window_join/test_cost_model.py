@@ -24,7 +24,7 @@ from joins.window_join.cost_model import (
     predict_all,
     subindexes_at,
 )
-from joins.window_join.window_joins import IndexName, WindowJoinSpec
+from joins.window_join.window_join_spec import IndexName, WindowJoinSpec
 from joins.work import new_counters
 from netsim.cost import load_profile
 

@@ -12,7 +12,7 @@ import pytest
 
 from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.structures import SEGMENTS, WINDOW_INDEXES
-from joins.window_join.window_joins import INDEXES, SHARED
+from joins.window_join.window_join_spec import INDEXES, SHARED
 from joins.work import Step, Work
 from netsim.cost import StructureCost, load_profile
 from scenarios import machine

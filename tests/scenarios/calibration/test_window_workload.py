@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.window_join.window_joins import WindowJoinSpec
+from joins.window_join.window_join_spec import WindowJoinSpec
 from scenarios.calibration.window_workload import band_join, time_join
 
 

@@ -19,7 +19,7 @@ from joins.indexes.immutable.po_join import PoJoinSegment
 from joins.indexes.panjoin.subwindow import STRUCTURES
 from joins.indexes.structures import SEGMENTS
 from joins.window_join.window_join import WindowJoin
-from joins.window_join.window_joins import INDEXES, WindowJoinSpec
+from joins.window_join.window_join_spec import INDEXES, WindowJoinSpec
 from netsim.cost import load_profile
 from scenarios import scenario_files
 from scenarios.calibration.window_workload import WindowWorkload, expected_matches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 from joins.codes import encode
 from joins.hashing import mix
 from joins.indexes.index import NONE, make_ranges
+from joins.indexes.pim_tree import mutable_tree
 from joins.indexes.pim_tree.b_chain import TreeChain
 from joins.indexes.pim_tree.forest import (
     HEIGHT,
@@ -24,12 +25,19 @@ from joins.indexes.pim_tree.forest import (
     NEXT,
     ROOT,
     SIZE,
+    Sizes,
+    active_tree,
     first_node,
+    make_forest,
+    resize,
+    run_slot,
     subindex_row,
     tree_slot,
 )
 from joins.indexes.pim_tree.pim_tree import PimTree
+from joins.work import new_counters
 from tests.joins.codes import GREATEST, LEAST, draw_codes
+from tests.joins.in_kernel import in_kernel
 
 KINDS = {
     "pim": lambda **o: PimTree(merge_ratio=0.7, insertion_depth=2, **o),
@@ -226,3 +234,49 @@ def test_memory_is_bounded_by_the_window(kind):
 def test_wrong_input_is_named(act, error, text):
     with pytest.raises(error, match=text):
         act()
+
+
+route = in_kernel(mutable_tree.route)
+
+
+@pytest.mark.parametrize("are_floats", [False, True])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_keys_are_counted_where_an_insert_would_bring_them(are_floats: bool, depth: int) -> None:
+    rng = np.random.default_rng(depth)
+
+    def draw(mean: int, deviation: int, n: int) -> np.ndarray:
+        values = rng.normal(mean, deviation, n)
+        return encode(values if are_floats else values.astype(np.int64))
+
+    index = PimTree(merge_ratio=1.0, insertion_depth=depth)
+    index.insert([draw(0, 1000, 5000)], np.arange(5000))
+    index.maintain(0)
+    keys = draw(500, 3000, 700)
+    counted = index.spread(keys)
+    run, tree = run_slot(index.forest, 0, 0), active_tree(index.forest, 0)
+    counters = new_counters()
+    taken = [route(index.forest, run, tree, key, counters) for key in keys.tolist()]
+    assert counted.sum() == len(keys)
+    assert np.array_equal(counted, np.bincount(taken, minlength=len(counted)))
+    assert (len(counted) == 1) == (depth == 0)
+
+
+# The arrays of a forest.
+
+
+room = st.fixed_dictionaries(
+    {
+        "run_entries": st.integers(0, 200),
+        "tree_nodes": st.integers(1, 200),
+        "subindexes": st.integers(1, 50),
+    }
+)
+
+
+@given(room, room)
+def test_what_has_room_is_not_copied(first, more):
+    slots = Sizes(2, 2, run_width=8, nodes=first["tree_nodes"], subindexes=first["subindexes"])
+    made = make_forest(slots, sides=2, run_entries=first["run_entries"], tree_width=4)
+    forest = resize(made, **more)
+    assert resize(forest, **first) is forest
+    assert resize(forest, **more) is forest

@@ -30,8 +30,8 @@ def test_an_interval_is_printed_where_it_stood_and_says_its_bounds(clause: str, 
     text = f"SELECT * FROM A, B WHERE {' AND '.join(conditions)}"
     query = parse_query(text + " ;")
     assert squeezed(str(query)) == squeezed(text)
-    reach = query.reach
-    assert (reach.base, reach.lower_ns, reach.upper_ns) == INTERVALS[clause]
+    interval = query.bound_interval
+    assert (interval.base, interval.lower_ns, interval.upper_ns) == INTERVALS[clause]
     assert query.key == 0
 
 
@@ -39,10 +39,10 @@ def test_an_interval_needs_no_other_predicate_and_takes_values_by_name() -> None
     query = parse_query(within("B.ts BETWEEN A.ts - INTERVAL 'L' AND A.ts + INTERVAL 'U'"))
     assert query.predicates == ()
     assert query.key is None
-    bound = query.bind(L="1 min", U="2 ms").reach
+    bound = query.bind(L="1 min", U="2 ms").bound_interval
     assert (bound.lower_ns, bound.upper_ns) == (-60 * 10**9, 2 * 10**6)
     with pytest.raises(QueryError, match="'L' has no value"):
-        _ = query.reach
+        _ = query.bound_interval
     with pytest.raises(QueryError, match="the interval has no 'D' to bind"):
         query.bind(D="1 s")
 
@@ -85,7 +85,7 @@ def test_an_interval_that_makes_no_sense_is_refused(text: str, message: str) -> 
 )
 def test_bounds_that_cannot_be_are_named(clause: str, message: str) -> None:
     with pytest.raises(QueryError, match=message):
-        _ = parse_query(within(clause)).reach
+        _ = parse_query(within(clause)).bound_interval
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_a_window_is_no_interval_and_an_interval_no_window() -> None:
     with pytest.raises(QueryError, match="an interval join has no window"):
         _ = timed.windows
     with pytest.raises(QueryError, match="a window join has no interval"):
-        _ = windowed.reach
+        _ = windowed.bound_interval

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from joins.batch import Batch
 from joins.matches import Matches
 from joins.oracle import match
-from joins.oracle.match import evaluate, mark_ranges, match_ranges
+from joins.oracle.match import Seen, evaluate, mark_ranges, match_ranges
 from joins.queries.parser import parse_query
 
 _MOST = float(np.finfo(np.float64).max)
@@ -54,7 +54,7 @@ def test_near_values_are_all_that_can_match(
     seen = (column >= first[:, np.newaxis]) & (column < last[:, np.newaxis])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(match, "_PAIRS_PER_CANDIDATE", 0 if near else 1 << 60)
-        (matches,) = match_ranges(query, 0, probes, stored, first, last, enumerate_ids=True)
+        (matches,) = match_ranges(Seen(query, 0, probes, stored, first, last), enumerate_ids=True)
     assert matches.count.tolist() == (everything & seen).sum(axis=1).tolist()
     assert matches.match_id is not None
     assert matches.match_id.tolist() == np.nonzero(everything & seen)[1].tolist()
@@ -82,7 +82,7 @@ def test_neighbours_that_see_tuples_far_apart_are_compared_in_bounded_memory(
     for path, per_pair in (("matrix", 1 << 60), ("pair by pair", 16)):
         monkeypatch.setattr(match, "_CELLS_PER_PAIR", per_pair)
         monkeypatch.setattr(match, "_CELLS_AT_ONCE", 100_000)
-        parts = match_ranges(query, 0, probes, stored, first, last, enumerate_ids=True)
+        parts = match_ranges(Seen(query, 0, probes, stored, first, last), enumerate_ids=True)
         found[path] = list(parts)
     assert max(cells) <= 100_000
     for column in ("probe_id", "count", "fingerprint", "match_id"):
