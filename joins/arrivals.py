@@ -26,7 +26,7 @@ class Arrivals:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: the tuples, and the arrival number of each."""
-        return sum(part.nbytes for part in self.parts) + sum(seq.nbytes for seq in self.seq)
+        return sum([part.nbytes for part in self.parts] + [seq.nbytes for seq in self.seq])
 
     def __len__(self) -> int:
         return sum(map(len, self.seq))
