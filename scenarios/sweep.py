@@ -77,7 +77,8 @@ class Range:
                 f"over {text}: write it as KEY=FIRST..LAST, KEY=FIRST..LAST:log:5 or KEY=A,B,C"
             )
         if ".." not in values:
-            return cls(key=key, values=tuple(_number(one.strip()) for one in values.split(",")))
+            listed = dict.fromkeys(_number(one.strip()) for one in values.split(","))
+            return cls(key=key, values=tuple(listed))
         found = _RANGE.fullmatch(values)
         try:
             if not found:
@@ -96,13 +97,14 @@ class Range:
         if not 2 <= steps <= _MOST_POINTS:
             raise ConfigError(f"over {text}: 2 to {_MOST_POINTS:,} values are allowed")
         spaced = np.geomspace(first, last, steps) if log else np.linspace(first, last, steps)
-        whole = first.is_integer() and last.is_integer() and abs(last - first) >= steps - 1
+        whole = first.is_integer() and last.is_integer()
+        whole = whole and (key == "pes" or abs(last - first) >= steps - 1)
         # Whole numbers near each other, as 1 to 4 in nine steps, are some of them the same.
-        listed = dict.fromkeys(
+        rounded = dict.fromkeys(
             round(one) if whole else float(f"{one:.4g}") for one in spaced.tolist()
         )
         return cls(
-            key=key, values=tuple(f"{one:.15g} {unit}" if unit else one for one in listed), log=log
+            key=key, values=tuple(f"{one:.15g} {unit}" if unit else one for one in rounded), log=log
         )
 
 

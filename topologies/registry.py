@@ -149,6 +149,11 @@ def _well_formed(topology: Topology[Any]) -> Topology[Any]:
             f"{kind.__module__}.{kind.__name__}: name = {name!r}: 1 to 100 letters, digits, '_' "
             f"and '-' are allowed, but not {AUTO!r}, which leaves the choice to joinsim"
         )
+    for key, wanted in (("title", str), ("paper", str), ("exact", bool)):
+        value = getattr(topology, key)
+        if not isinstance(value, wanted):
+            allowed = "True or False is" if wanted is bool else "a text is"
+            raise TopologyError(f"{name}: {key} = {value!r}: {allowed} allowed")
     if not is_dataclass(topology.parameters_type):
         raise TopologyError(f"{name}: parameters_type must be a dataclass")
     taken = RESERVED.intersection(field.name for field in fields(topology.parameters_type))

@@ -27,6 +27,8 @@ DATA = {"T": {"x": np.arange(200) * 7919 % 200}}
     ("text", "values"),
     [
         ("pes=1,2,8", (1, 2, 8)),
+        ("pes=2,1,2,2", (2, 1)),
+        ("pes=1..3", (1, 2, 3)),
         ("network.preset=wan,data-centre", ("wan", "data-centre")),
         ("rate_tps=1000..100000:log:5", (1000, 3162, 10000, 31623, 100000)),
         ("latency=1 ms..25 ms:4", ("1 ms", "9 ms", "17 ms", "25 ms")),

@@ -95,6 +95,15 @@ def test_parameters_are_a_dataclass() -> None:
         Registry().register(system)
 
 
+@pytest.mark.parametrize(
+    ("key", "allowed"), [("title", "a text"), ("paper", "a text"), ("exact", "True or False")]
+)
+def test_what_lists_and_verdicts_go_by_is_of_its_type(key: str, allowed: str) -> None:
+    system = type("Odd", (MyJoin,), {key: None})
+    with pytest.raises(TopologyError, match=f"my_join: {key} = None: {allowed} is allowed"):
+        find_topology(system)
+
+
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "auto", "two words", "x" * 101, 3])
 def test_a_name_that_is_no_name_of_a_folder_or_means_something_else_is_refused(name: Any) -> None:
     system = type("Odd", (MyJoin,), {"name": name})
