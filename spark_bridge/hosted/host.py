@@ -45,11 +45,11 @@ from actors.whole_files import remove_unfinished, write_text
 from joins.arrivals import Arrivals
 from joins.errors import DataError
 from spark_bridge.engines import EngineResult, EngineUnavailable
+from spark_bridge.hosted.cutting import cut_into_stages
 from spark_bridge.hosted.operator import StageOperator
 from spark_bridge.hosted.shard import (
     ROW,
     ShardLetter,
-    cut_into_stages,
     pack_letters,
     unpack_letters,
 )

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-import networkx as nx
 import numpy as np
 
 from actors.hosting.inline import Cell
@@ -40,6 +39,11 @@ class Stages:
     folded: str | None = None
     """Why there is one stage with one shard; None when the graph was cut."""
 
+    @classmethod
+    def one(cls, specs: Mapping[str, ActorSpec], why: str) -> Stages:
+        """Return one stage with one shard for all actors; *why* says what for."""
+        return cls(actors=((tuple(actors_with_a_place(specs)),),), folded=why)
+
     @property
     def homes(self) -> dict[str, Home]:
         """Actor name to where it runs; sinks have no place of their own."""
@@ -56,54 +60,9 @@ class Stages:
         return max(len(shards) for shards in self.actors)
 
 
-def cut_into_stages(
-    specs: Mapping[str, ActorSpec], wiring: Wiring, *, fold: str | None = None
-) -> Stages:
-    """Return the stages of a graph; with *fold*, a reason, one even where it could be cut."""
-    graph = _graph_without_sinks(specs, wiring)
-    if fold:
-        return Stages(actors=((tuple(graph),),), folded=fold)
-    if not nx.is_directed_acyclic_graph(graph):
-        cycle = " -> ".join(sender for sender, _ in nx.find_cycle(graph))
-        return Stages(
-            actors=((tuple(graph),),),
-            folded=f"messages go in a circle ({cycle}), which is impossible in Spark's plans: the "
-            "exchange runs inside one stage",
-        )
-    head = _heads(graph)
-    chains: dict[str, list[str]] = {}
-    for name in graph:
-        chains.setdefault(head[name], []).append(name)
-    chained = nx.DiGraph()
-    chained.add_nodes_from(chains)
-    chained.add_edges_from((head[a], head[b]) for a, b in graph.edges if head[a] != head[b])
-    levels = nx.topological_generations(chained)
-    rank = {name: place for place, name in enumerate(chains)}
-    return Stages(
-        actors=tuple(
-            tuple(tuple(chains[name]) for name in sorted(level, key=rank.__getitem__))
-            for level in levels
-        )
-    )
-
-
-def _graph_without_sinks(specs: Mapping[str, ActorSpec], wiring: Wiring) -> nx.DiGraph:
-    graph = nx.DiGraph()
-    graph.add_nodes_from(name for name, spec in specs.items() if not spec.only_emits)
-    for sender, ports in wiring.items():
-        for receivers in ports.values():
-            graph.add_edges_from((sender, receiver) for receiver in receivers if receiver in graph)
-    return graph
-
-
-def _heads(graph: nx.DiGraph) -> dict[str, str]:
-    """Return the first actor of each actor's chain."""
-    head: dict[str, str] = {}
-    for name in nx.topological_sort(graph):
-        senders = list(graph.predecessors(name))
-        alone = len(senders) == 1 and graph.out_degree(senders[0]) == 1
-        head[name] = head[senders[0]] if alone else name
-    return head
+def actors_with_a_place(specs: Mapping[str, ActorSpec]) -> list[str]:
+    """Return the names of all actors but the sinks."""
+    return [name for name, spec in specs.items() if not spec.only_emits]
 
 
 ROW = "via int, stage int, shard int, parcel binary"

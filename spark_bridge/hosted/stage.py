@@ -36,7 +36,6 @@ from spark_bridge.hosted.shard import (
     ShardOutcome,
     Stages,
     StageShard,
-    cut_into_stages,
     pack_letters,
     unpack_letters,
 )
@@ -50,37 +49,50 @@ def write_results(emitted: Sequence[Any], path: Path, *, pairs: bool) -> None:
     are left out. Ids hardly repeat, and fingerprints never: a dictionary and compression would each
     cost more than the rest of writing. So, nearly, would a null mark for each value.
     """
-    matched = [_matched(e, pairs=pairs) for e in emitted if isinstance(e, Output)]
-    late = [_late(e, pairs=pairs) for e in emitted if isinstance(e, Late)]
-    if not matched and not late:
+    has_late = any(isinstance(one, Late) for one in emitted)
+    tables = [
+        _matched(one, pairs=pairs, nullable=has_late) for one in emitted if isinstance(one, Output)
+    ]
+    tables += [_late(one, pairs=pairs) for one in emitted if isinstance(one, Late)]
+    if not tables:
         return
-    table = pa.concat_tables([*matched, *late])
-    fields = [field.with_nullable(bool(late)) for field in table.schema]
     with whole_file(path) as unfinished:
         pq.write_table(
-            table.cast(pa.schema(fields)), unfinished, compression="none", use_dictionary=False
+            pa.concat_tables(tables), unfinished, compression="none", use_dictionary=False
         )
 
 
-def _matched(output: Output, *, pairs: bool) -> pa.Table:
+def _matched(output: Output, *, pairs: bool, nullable: bool) -> pa.Table:
     matches = output.matches
     if pairs:
         probe_id, match_id = matches.pairs()
-        rest = {"match_id": match_id}
+        rest = {"match_id": _arrow(match_id)}
     else:
-        probe_id = matches.probe_id
-        rest = {"count": matches.count, "fingerprint": matches.fingerprint.view(np.int64)}
-    return _table(matches.stream, probe_id, rest)
+        probe_id, count = matches.probe_id, matches.count
+        fingerprint = matches.fingerprint.view(np.int64)
+        rest = {"count": _arrow(count), "fingerprint": _arrow(fingerprint)}
+    return _table(matches.stream, probe_id, rest, nullable=nullable)
 
 
 def _late(late: Late, *, pairs: bool) -> pa.Table:
     nothing = pa.nulls(len(late.ids), pa.int64())
     names = ("match_id",) if pairs else ("count", "fingerprint")
-    return _table(late.stream, late.ids, dict.fromkeys(names, nothing))
+    return _table(late.stream, late.ids, dict.fromkeys(names, nothing), nullable=True)
 
 
-def _table(stream: int, ids: np.ndarray, rest: Mapping[str, Any]) -> pa.Table:
-    return pa.table({"probe_stream": np.full(len(ids), stream, np.int8), "probe_id": ids, **rest})
+def _table(
+    stream: int, ids: np.ndarray, rest: Mapping[str, pa.Array], *, nullable: bool
+) -> pa.Table:
+    streams = np.full(len(ids), stream, np.int8)
+    columns = {"probe_stream": _arrow(streams), "probe_id": _arrow(ids), **rest}
+    fields = [pa.field(name, column.type, nullable) for name, column in columns.items()]
+    return pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+
+
+def _arrow(values: np.ndarray) -> pa.Array:
+    """Return numbers as Arrow has them; `pyarrow.array` would load pandas, a fifth of a second."""
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(values))]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
 _live: dict[tuple[str, Home], tuple[LogHead, StageShard]] = {}
@@ -205,7 +217,7 @@ def rehearse(query: HostedQuery, parcel: bytes, numbers: Iterable[int]) -> None:
     """Run all actors of *query* in this process; Spark passes the *numbers* of its tasks."""
     with suppress(Exception):
         keep_freed_memory()
-        stages = cut_into_stages(query.specs, query.wiring, fold="a rehearsal")
+        stages = Stages.one(query.specs, "a rehearsal")
         shard = StageShard((0, 0), stages, query.specs, query.wiring, query.seed)
         outcome = shard.deliver(unpack_letters([parcel]))
         to_bytes(shard.snapshot())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -45,3 +48,26 @@ def test_a_trigger_that_runs_again_leaves_its_results_once(
 def test_a_trigger_that_finds_nothing_leaves_no_file(tmp_path: Path) -> None:
     write_results(["what an actor tells of itself"], tmp_path / "000001-0-0.parquet", pairs=True)
     assert not list(tmp_path.iterdir())
+
+
+LOADED = """
+import sys
+from pathlib import Path
+import numpy as np
+from actors.results import Late, Output
+from joins.matches import Matches
+from spark_bridge.hosted.stage import write_results
+ids = np.arange(3)
+matches = Matches(stream=0, probe_id=ids, count=ids, fingerprint=ids.view(np.uint64), match_id=ids)
+late = Late(stream=0, ids=ids, ts=ids, watermark=9, span=(0, 0))
+write_results([Output(matches, ids, "joiner"), late], Path(sys.argv[1]), pairs=True)
+print(*{"pandas", "networkx", "pyarrow.compute"}.intersection(sys.modules))
+"""
+
+
+def test_a_worker_loads_no_module_that_it_can_do_without(tmp_path: Path) -> None:
+    """What its first trigger would wait for."""
+    command = [sys.executable, "-c", LOADED, os.fspath(tmp_path / "found.parquet")]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert loaded.stdout.split() == []
+    assert pq.read_table(tmp_path / "found.parquet").num_rows == 6
