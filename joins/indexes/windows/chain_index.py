@@ -73,25 +73,23 @@ class ChainIndex(Stateful):
         """
         parts = [*self._archived, self._active]
         if len(ranges.start) <= SEEN_MIN:
-            return ProbeResult.sum([part.probe(ranges, enumerate=enumerate) for part in parts])
-        spans = [part.span for part in parts if len(part)]
-        begin, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+            return _search(parts, ranges, enumerate=enumerate)
+        begin, end = parts[0].span[0], max(part.span[1] for part in parts[-2:])
         start, stop = (bound.clip(begin, end) for bound in (ranges.start, ranges.stop))
         groups = groups_by_window(start, stop, begin, end)
+        if len(groups) == 1:
+            return _search(parts, ranges, enumerate=enumerate)
         found = []
         for rows in groups:
-            seen = parts
-            if len(groups) > 1:
-                least, most = int(start[rows].min()), int(stop[rows].max())
-                seen = [
-                    part
-                    for part, (first, past) in zip(parts, spans, strict=False)
-                    if first < most and least < past
-                ]
-            probes = ranges.rows(rows)
-            some = [part.probe(probes, enumerate=enumerate) for part in seen or parts[-1:]]
-            found.append(ProbeResult.sum(some))
+            seen = self._parts_with(int(start[rows].min()), int(stop[rows].max()))
+            found.append(_search(parts[seen], ranges.rows(rows), enumerate=enumerate))
         return ProbeResult.concat(found)
+
+    def _parts_with(self, least: int, most: int) -> slice:
+        """Return which sub-indexes, one at least, have the positions *least* to *most* - 1."""
+        first = bisect_left(self._newest, least)
+        last = bisect_left(self._newest, most - 1, first)
+        return slice(first, last + 1)
 
     def expire(self, before: int) -> Work:
         """Drop the sub-indexes that have no position from *before* on."""
@@ -107,3 +105,7 @@ class ChainIndex(Stateful):
         self._archived.append(self._active)
         self._newest.append(newest)
         self._active = WindowTree(self._predicates)
+
+
+def _search(parts: Sequence[WindowTree], ranges: Ranges, *, enumerate: bool) -> ProbeResult:
+    return ProbeResult.sum([part.probe(ranges, enumerate=enumerate) for part in parts])
