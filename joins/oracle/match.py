@@ -191,20 +191,20 @@ _Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Rows of probes, per row its count and its fingerprint, and rows of their matches, row by row."""
 
 
-def compare(seen: Comparison, *, enumerate_rows: bool) -> Iterator[_Part]:
+def compare(comparison: Comparison, *, enumerate_rows: bool) -> Iterator[_Part]:
     """Compare every probe with the stored rows that it sees, some at a time.
 
     Rows that match are listed if *enumerate_rows*, ascending within a probe.
     """
-    candidates = _candidates(seen)
+    candidates = _candidates(comparison)
     if candidates is None:
-        return _compare_all(seen, enumerate_rows=enumerate_rows)
-    return _compare_candidates(candidates, seen)
+        return _compare_all(comparison, enumerate_rows=enumerate_rows)
+    return _compare_candidates(candidates, comparison)
 
 
-def _compare_all(seen: Comparison, *, enumerate_rows: bool) -> Iterator[_Part]:
+def _compare_all(comparison: Comparison, *, enumerate_rows: bool) -> Iterator[_Part]:
     """Compare every probe with all stored tuples that it sees."""
-    first, last, hashes = seen.first, seen.last, seen.hashes
+    first, last, hashes = comparison.first, comparison.last, comparison.hashes
     width = max(1, int((last - first).max(initial=1)))
     step = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // width))
     end = 0
@@ -216,7 +216,9 @@ def _compare_all(seen: Comparison, *, enumerate_rows: bool) -> Iterator[_Part]:
         left, right = int(first[rows].min()), int(last[rows].max())
         matched = np.zeros((len(rows), right - left), np.bool_)
         mark_ranges(matched, first[rows] - left, last[rows] - left)
-        seen.clear_unsatisfied(matched, rows[:, np.newaxis], np.arange(left, right)[np.newaxis])
+        comparison.clear_unsatisfied(
+            matched, rows[:, np.newaxis], np.arange(left, right)[np.newaxis]
+        )
         count, fingerprint = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint64)
         _sum(matched, hashes[left:right], count, fingerprint)
         listed = left + np.nonzero(matched)[1] if enumerate_rows else rows[:0]
@@ -316,28 +318,30 @@ _Candidates = tuple[np.ndarray, np.ndarray, np.ndarray]
 """An order of the stored tuples, and for each probe the range of it that may match: int64."""
 
 
-def _candidates(seen: Comparison) -> _Candidates | None:
+def _candidates(comparison: Comparison) -> _Candidates | None:
     """Return what each probe is to be compared with; None: all that it sees."""
-    pairs = int((seen.last - seen.first).sum())
-    near = _near(seen)
+    pairs = int((comparison.last - comparison.first).sum())
+    near = _near(comparison)
     if near and _PAIRS_PER_CANDIDATE * int((near[2] - near[1]).sum()) <= pairs:
         return near
-    if _cells(seen.first, seen.last) > _CELLS_PER_PAIR * pairs:
+    if _cells(comparison.first, comparison.last) > _CELLS_PER_PAIR * pairs:
         # Neighbours see tuples that are far apart.
-        return np.arange(len(seen.hashes)), seen.first, seen.last
+        return np.arange(len(comparison.hashes)), comparison.first, comparison.last
     return None
 
 
-def _near(seen: Comparison) -> _Candidates | None:
+def _near(comparison: Comparison) -> _Candidates | None:
     """Return which stored values are near each probe's, generously; None where it does not matter.
 
     A tuple can only satisfy ``=`` or a band with tuples whose value is near its own.
     """
-    near = [p for p in seen.predicates if p.operator.is_equality or isinstance(p.operator, Band)]
-    if not near or not len(seen.first) or not len(seen.hashes):
+    near = [
+        p for p in comparison.predicates if p.operator.is_equality or isinstance(p.operator, Band)
+    ]
+    if not near or not len(comparison.first) or not len(comparison.hashes):
         return None
     operator = near[0].operator
-    sides = dict(seen.columns[field] for field in near[0].fields)
+    sides = dict(comparison.columns[field] for field in near[0].fields)
     values = sides[True].astype(np.float64)
     order = np.argsort(values, kind="stable")
     probed = sides[False].astype(np.float64)
@@ -352,10 +356,10 @@ def _near(seen: Comparison) -> _Candidates | None:
     return order, begin, end
 
 
-def _compare_candidates(found: _Candidates, seen: Comparison) -> Iterator[_Part]:
+def _compare_candidates(found: _Candidates, comparison: Comparison) -> Iterator[_Part]:
     """Compare every probe with those stored tuples it sees that are in its range of an order."""
     order, begin, end = found
-    first, last, hashes = seen.first, seen.last, seen.hashes
+    first, last, hashes = comparison.first, comparison.last, comparison.hashes
     candidates = np.cumsum(end - begin)
     full = np.arange(_CANDIDATES_AT_ONCE, candidates[-1], _CANDIDATES_AT_ONCE)
     cuts = np.unique(candidates.searchsorted(full, "right"))
@@ -367,7 +371,7 @@ def _compare_candidates(found: _Candidates, seen: Comparison) -> Iterator[_Part]
         visible = (match >= first[rows][place]) & (match < last[rows][place])
         place, match = place[visible], match[visible]
         matched = np.ones(len(match), np.bool_)
-        seen.clear_unsatisfied(matched, rows[place], match)
+        comparison.clear_unsatisfied(matched, rows[place], match)
         place, match = place[matched], match[matched]
         fingerprint = np.zeros(len(rows), np.uint64)
         np.add.at(fingerprint, place, hashes[match])

@@ -1,4 +1,8 @@
-"""Cuts a graph of actors into the stages of a plan. Only Spark's driver does: workers are told."""
+"""Cuts a graph of actors into the stages of a plan.
+
+Apart from the shards, because only Spark's driver cuts: its Python workers need not wait until
+networkx is loaded.
+"""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def has_free_nodes(nodes: Nodes) -> bool:
 def _count_below(keys: np.ndarray, node: int, size: int, key: int) -> int:
     """Count the keys of row *node*, *size* in use, that are less than *key*."""
     width = keys.shape[1]
-    if width != NODE:  # No branch on the size where it is, as the size is not to be foreseen.
+    if width != NODE:  # That one is compared whole: a branch on its size would be mispredicted.
         width = min(width, size + -size % LANES)
     return count_less(keys, node, 0, width, key)
 

@@ -72,7 +72,7 @@ class ChainIndex(Stateful):
         Of a message longer than the window, probes search the sub-indexes that they see alone.
         """
         parts = [*self._archived, self._active]
-        if len(ranges.start) <= SEEN_MIN:
+        if len(ranges.start) <= SEEN_MIN:  # too few to be worth looking at
             return _search(parts, ranges, enumerate=enumerate)
         begin, end = parts[0].span[0], max(part.span[1] for part in parts[-2:])
         start, stop = (bound.clip(begin, end) for bound in (ranges.start, ranges.stop))

@@ -23,9 +23,6 @@ from joins.oracle import match
 from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 
-# The oracle against two other statements of the same meaning: plain Python, and SQL in DuckDB.
-
-
 COMPARE = {
     "<": operator.lt,
     "<=": operator.le,
