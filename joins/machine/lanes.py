@@ -25,7 +25,7 @@ from joins.machine.instructions import address
 LANES = 16
 """Entries that `lanes_less`, `lanes_greater`, `move_lanes` and `widen_lanes` take at once."""
 
-NODE = 2 * LANES
+NODE_SLOTS = 2 * LANES
 """Slots of a tree's node, unless another width is set."""
 
 
@@ -86,7 +86,9 @@ def count_less(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> 
 
     Vectors of `LANES` slots, whose counts are single bits: the compiler's own vectors add up words.
     """
-    if width == NODE:  # Nearly always; a loop over vectors takes longer to set up than to run.
+    if (
+        width == NODE_SLOTS
+    ):  # Nearly always; a loop over vectors takes longer to set up than to run.
         return int(lanes_less(rows, row, begin, key) + lanes_less(rows, row, begin + LANES, key))
     return _count_less_of(rows, row, begin, width, key)
 

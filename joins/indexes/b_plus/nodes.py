@@ -28,7 +28,7 @@ from joins.codes import GREATEST
 from joins.indexes.index import NONE, Sought
 from joins.machine.compiling import inlined, kernel
 from joins.machine.instructions import move_entries, prefetch_entry
-from joins.machine.lanes import LANES, NODE, count_less
+from joins.machine.lanes import LANES, NODE_SLOTS, count_less
 from joins.machine.memory import LINE, aligned
 from joins.matches import MatchBuffer, add_match
 from joins.state import storable
@@ -136,7 +136,9 @@ def has_free_nodes(nodes: Nodes) -> bool:
 def _count_below(keys: np.ndarray, node: int, size: int, key: int) -> int:
     """Count the keys of row *node*, *size* in use, that are less than *key*."""
     width = keys.shape[1]
-    if width != NODE:  # That one is compared whole: a branch on its size would be mispredicted.
+    if (
+        width != NODE_SLOTS
+    ):  # That one is compared whole: a branch on its size would be mispredicted.
         width = min(width, size + -size % LANES)
     return count_less(keys, node, 0, width, key)
 
