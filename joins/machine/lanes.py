@@ -26,7 +26,7 @@ LANES = 16
 """Entries that `lanes_less`, `lanes_greater`, `move_lanes` and `widen_lanes` take at once."""
 
 NODE_SLOTS = 2 * LANES
-"""Slots of a tree's node, unless another width is set."""
+"""Slots of a tree's node, unless another width is set; `insert_in_node` moves them at once."""
 
 
 def lanes_from(emit: CodeEmitter, entry: Any, count: int = LANES) -> tuple[Any, int]:
@@ -128,6 +128,26 @@ def move_lanes(emit: CodeEmitter, rows: Any, row: Any, begin: Any, to: Any) -> A
     """
     entries = load_vector(emit, *_lanes_at(emit, rows, row, begin))
     emit.builder.store(entries, *_lanes_at(emit, rows, row, to))
+
+
+@instruction(void, ARRAY, intp, intp, intp, ITEM)
+def insert_in_node(
+    emit: CodeEmitter, rows: Any, row: Any, begin: Any, place: Any, entry: Any
+) -> Any:
+    """Insert *entry* at a place of a node, and move the slots from there on by one; no branches.
+
+    The node is the `NODE_SLOTS` entries from ``rows[row, begin]`` on, the last of which is lost.
+    """
+    builder = emit.builder
+    slots, align = lanes_from(emit, address(emit, rows, row, begin), NODE_SLOTS)
+    old = load_vector(emit, slots, align)
+    moved = _shuffle(builder, old, old, [0, *range(NODE_SLOTS - 1)])  # to the first comes nothing
+    numbers = ir.VectorType(place.type, NODE_SLOTS)
+    number, target = ir.Constant(numbers, list(range(NODE_SLOTS))), repeat(emit, place, numbers)
+    stays = builder.icmp_signed("<", number, target)
+    is_new = builder.icmp_signed("==", number, target)
+    new = builder.select(is_new, repeat(emit, entry, old.type), moved)
+    builder.store(builder.select(stays, old, new), slots, align)
 
 
 @instruction(void, ARRAY, intp, intp, ARRAY, intp, int64)

@@ -13,8 +13,8 @@ remains tuple by tuple, whatever the block.
 
 Memory delivers a line in some nanoseconds however early its fetch begins. So a search of an
 immutable tree goes from one line to the next, all tuples of the block taking each step before any
-takes the next one. Of mutable trees, which are small, only the leaves' keys are fetched: to ask for
-roots and positions too took longer than it saved, from 2^14 to 2^20 tuples.
+takes the next one. Of mutable trees, which are small, only leaves are fetched, and of those that
+are read only the keys: to ask for roots too took longer than it saved, from 2^14 to 2^20 tuples.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from joins.indexes.pim_tree.immutable_tree import (
 from joins.indexes.pim_tree.mutable_tree import (
     FoundLeaf,
     claim_node,
-    fetch_node,
+    fetch_keys,
     insert_into_subindex,
     route,
     splits_of,
@@ -57,7 +57,7 @@ from joins.machine.compiling import inlined, kernel
 from joins.machine.dispatch import DONE, MAINTAIN, NO_ROOM, implements
 from joins.machine.instructions import prefetch_entry, prefetch_to_write
 from joins.machine.lanes import count_less
-from joins.machine.memory import aligned
+from joins.machine.memory import LINE, aligned
 from joins.matches import MatchBuffer
 from joins.window_join.rows import KernelRows, probed_side
 from joins.window_join.window_join import LOOKUP_ROWS, RowsJoin, insert_row, prepare_row, probe_row
@@ -67,6 +67,11 @@ READ, WRITTEN, WRITTEN_LEAF, PLACES = 0, 1, 2, 4
 """Columns of the places found: the subindex that is read first, the one that is written, the leaf
 that is written and its subindex's splits, and per immutable tree the place where the range begins;
 then per mutable tree the leaf that is read first and its subindex's splits."""
+
+
+_MATCHES_AHEAD = LINE // 2
+"""Entries of an immutable tree that are fetched beyond the first that may match: a range that
+begins late in a line goes on in the next."""
 
 
 class ForestJoin(RowsJoin):
@@ -274,7 +279,9 @@ def _find_places(
         place = place_from(forest, run, found[PLACES + k], low)
         counters[COMPARISONS] += forest.slots.run_width
         found[PLACES + k] = place
+        prefetch_entry(forest.run_keys, run, place + _MATCHES_AHEAD)
         prefetch_entry(forest.run_positions, run, place)
+        prefetch_entry(forest.run_positions, run, place + _MATCHES_AHEAD)
 
 
 @inlined
@@ -285,13 +292,13 @@ def _look_up_leaves(forest: Forest, rows: KernelRows, row: int, found: np.ndarra
         tree = tree_slot(forest, probed, k)
         _look_up_leaf(forest, tree, found[READ], low, found, read_leaf(forest, k))
         node = first_node(forest, tree) + found[read_leaf(forest, k)]
-        fetch_node(forest, node, KEYS + tree_width(forest))
+        fetch_keys(forest, node)
     tree = active_tree(forest, own)
     if _look_up_leaf(forest, tree, found[WRITTEN], key, found, WRITTEN_LEAF):
         found[WRITTEN_LEAF] = NONE
     else:
         node = first_node(forest, tree) + found[WRITTEN_LEAF]
-        claim_node(forest, node, KEYS + tree_width(forest))
+        claim_node(forest, node)
 
 
 @inlined

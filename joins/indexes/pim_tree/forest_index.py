@@ -294,7 +294,7 @@ def merge_runs(
         # The next leaf may be anywhere, and the processor cannot foresee that it will be read.
         leaf = pool[node, NEXT]
         if leaf != NONE:
-            fetch_node(forest, base + leaf, pool.shape[1])
+            fetch_node(forest, base + leaf)
         for i in range(KEYS, KEYS + pool[node, SIZE]):
             key = pool[node, i]
             while old < entries and keys[source, old] <= key:

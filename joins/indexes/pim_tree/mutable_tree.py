@@ -38,7 +38,7 @@ from joins.machine.instructions import (
     store,
     unlock,
 )
-from joins.machine.lanes import count_less
+from joins.machine.lanes import NODE_SLOTS, count_less, insert_in_node
 from joins.machine.memory import LINE
 from joins.work import ATOMICS, COMPARISONS, INSERTS, MOVES
 
@@ -78,19 +78,26 @@ def clear_tree(forest: Forest, slot: int, subindexes: int, depth: int) -> None:
 
 
 @inlined
-def fetch_node(forest: Forest, node: int, words: int) -> None:
-    """Ask for the first *words* of a node without waiting for them."""
-    for word in range(0, words, LINE):
+def fetch_node(forest: Forest, node: int) -> None:
+    """Ask for a node without waiting for it."""
+    for word in range(0, forest.pool.shape[1], LINE):
         prefetch_entry(forest.pool, node, word)
 
 
 @inlined
-def claim_node(forest: Forest, node: int, words: int) -> None:
-    """Ask for the first *words* of a node, which will be written.
+def fetch_keys(forest: Forest, node: int) -> None:
+    """Ask for a node's size and keys without waiting for them."""
+    for word in range(0, KEYS + tree_width(forest), LINE):
+        prefetch_entry(forest.pool, node, word)
+
+
+@inlined
+def claim_node(forest: Forest, node: int) -> None:
+    """Ask for a node that will be written.
 
     A line that another thread has written is then fetched before the lock is taken.
     """
-    for word in range(0, words, LINE):
+    for word in range(0, forest.pool.shape[1], LINE):
         prefetch_to_write(forest.pool, node, word)
 
 
@@ -244,11 +251,15 @@ def insert_into_subindex(
     node = base + leaf
     at = count_less(pool, node, KEYS, width, key)
     moved = pool[node, SIZE] - at
-    gap = KEYS + at
-    move_entries(pool, node, gap, node, gap + 1, moved)
-    move_entries(pool, node, gap + width, node, gap + width + 1, moved)
-    pool[node, gap] = key
-    pool[node, gap + width] = position
+    if width == NODE_SLOTS:
+        insert_in_node(pool, node, KEYS, at, key)
+        insert_in_node(pool, node, KEYS + width, at, position)
+    else:
+        gap = KEYS + at
+        move_entries(pool, node, gap, node, gap + 1, moved)
+        move_entries(pool, node, gap + width, node, gap + width + 1, moved)
+        pool[node, gap] = key
+        pool[node, gap + width] = position
     pool[node, SIZE] += 1
     counters[INSERTS] += 1
     counters[MOVES] += moved

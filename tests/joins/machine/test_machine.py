@@ -15,6 +15,8 @@ from joins.machine.instructions import copy_entries, leading_zeros
 from joins.machine.lanes import (
     LANES,
     LOOKAHEAD,
+    NODE_SLOTS,
+    insert_in_node,
     lanes_greater,
     lanes_less,
     leading_less,
@@ -57,6 +59,21 @@ def test_lanes_move_to_places_that_they_overlap(dtype, begin, to):
     expected = rows.copy()
     expected[1, to : to + LANES] = rows[1, begin : begin + LANES]
     move(rows, begin, to)
+    assert (rows == expected).all()
+
+
+@kernel
+def insert(rows, place, entry):
+    insert_in_node(rows, 1, 3, place, entry)
+
+
+@pytest.mark.parametrize("place", [0, 1, LANES - 1, LANES, LANES + 1, NODE_SLOTS - 1])
+def test_an_entry_is_inserted_in_a_node_and_nothing_around_it_moves(place):
+    rows = np.arange(3 * (NODE_SLOTS + 5)).reshape(3, -1)
+    expected = rows.copy()
+    node = np.insert(rows[1, 3 : 3 + NODE_SLOTS], place, -7)[:NODE_SLOTS]
+    expected[1, 3 : 3 + NODE_SLOTS] = node
+    insert(rows, place, -7)
     assert (rows == expected).all()
 
 
