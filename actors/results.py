@@ -28,7 +28,7 @@ class Answers(Payload):
     """One joiner's matches for the probes of one message."""
 
     matches: tuple[Matches, ...]
-    """One for each stream that has tuples that probe."""
+    """For each stream that has tuples that probe, those of some or all of them."""
     born_ns: tuple[np.ndarray, ...]
     """Per element of *matches* the virtual birth times of its probing tuples, int64."""
     span: tuple[int, int]

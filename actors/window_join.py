@@ -24,6 +24,7 @@ from joins.batch import Batch, Schema
 from joins.hashing import partition
 from joins.indexes.index import Index, codes_of, ranges_of
 from joins.indexes.structures import make_window_index
+from joins.matches import Matches
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery, JoinSides
 from joins.queries.windows import Window, WindowBounds
@@ -283,18 +284,34 @@ class Joiner(Actor):
             make_window_index(self.index, conditions, **self.options)
             for conditions in self._sides.storing
         ]
+        # An index of the caller's own need not say.
+        self._searches_all = any(getattr(one, "searches_all", False) for one in self._indexes)
 
     def receive(self, message: Message, context: Context) -> None:
-        """Store, probe, answer and expire."""
+        """Store, probe, answer and expire, in steps where a message is longer than the window."""
         share: Share = message.payload
-        for stream, part in enumerate(share.parts):
+        first, *others = cut_by_window(share) if self._searches_all else [share]
+        found = self._join(first.parts, context)
+        for step in others:
+            self._expire(step.horizon, context)
+            found += self._join(step.parts, context)
+        if found:
+            matches, born_ns = zip(*found, strict=True)
+            context.send("sink", Answers(matches, born_ns, share.span))
+        self._expire(share.horizon, context)
+
+    def _join(
+        self, parts: tuple[Probes, ...], context: Context
+    ) -> list[tuple[Matches, np.ndarray]]:
+        """Store and probe; return the matches by stream, and when their tuples came into being."""
+        for stream, part in enumerate(parts):
             batch, index = part.batch, self._indexes[stream]
             stored = self.routing.stored_at(stream, batch).at(self.pe)
             ids = batch.id[stored]
             work = index.insert(codes_of(self._sides.storing[stream], batch, stored), ids)
             context.charge(work, Step(f"{self._index}.insert", len(ids), len(index)))
-        matches, born_ns = [], []
-        for stream, part in enumerate(share.parts):
+        matches = []
+        for stream, part in enumerate(parts):
             rows = self.routing.probes_at(stream, part.batch).at(self.pe)
             if rows.any():
                 batch, conditions = part.batch, self._sides.probing[stream]
@@ -303,12 +320,46 @@ class Joiner(Actor):
                 found = index.probe(ranges, enumerate=self.pairs)
                 step = Step(f"{self._index}.probe", len(found.count), len(index))
                 context.charge(found.work, step)
-                matches.append(found.of(stream, batch.id[rows]))
-                born_ns.append(part.born_ns[rows])
-        if matches:
-            context.send("sink", Answers(tuple(matches), tuple(born_ns), share.span))
-        for index, horizon in zip(self._indexes, share.horizon, strict=True):
-            expire(context, self._index, index, horizon)
+                matches.append((found.of(stream, batch.id[rows]), part.born_ns[rows]))
+        return matches
+
+    def _expire(self, horizon: tuple[int, ...], context: Context) -> None:
+        for index, before in zip(self._indexes, horizon, strict=True):
+            expire(context, self._index, index, before)
+
+
+_LEAST_ROWS = 1024
+"""Arrivals of a step at the least: what it costs by itself is paid once in so many."""
+
+_STEPS_A_WINDOW = 4
+
+
+def cut_by_window(share: Share) -> list[Share]:
+    """Return a *share* longer than a window as shorter steps, each with the *horizon* before it.
+
+    All of a step is stored before its tuples probe. Messages grow while a joiner is behind, to many
+    times the tuples of a short window; an index that searches all that is stored would then search
+    far more than any tuple sees.
+    """
+    parts = share.parts
+    seen = max(int((part.stop - part.start).max(initial=0)) for part in parts)
+    first, last = share.span
+    if last + 1 - first <= max(_LEAST_ROWS, seen):
+        return [share]
+    cuts = np.arange(first, last + 1, max(_LEAST_ROWS, seen // _STEPS_A_WINDOW))[1:]
+    # How many tuples came before each: of its own stream, and of the other.
+    orders = [part.batch.id if len(parts) == 1 else part.batch.id + part.stop for part in parts]
+    steps, begins = [], [0] * len(parts)
+    places = [[*np.searchsorted(order, cuts).tolist(), len(order)] for order in orders]
+    for ends in zip(*places, strict=True):
+        step = [part.slice(*rows) for part, *rows in zip(parts, begins, ends, strict=True)]
+        left = zip(parts[::-1], begins[::-1], share.horizon, strict=True)
+        horizon = (
+            int(part.start[begin]) if begin < len(part) else beyond for part, begin, beyond in left
+        )
+        steps.append(Share(tuple(step), tuple(horizon), share.span))
+        begins = list(ends)
+    return steps
 
 
 def expire(context: Context, name: str, index: Index, horizon: int) -> None:

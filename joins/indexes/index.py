@@ -75,11 +75,6 @@ class Ranges(NamedTuple):
     """int64, shape (m,): probe i sees the stored positions start[i] to stop[i] - 1. A structure may
     put its own numbering of tuples in their place."""
 
-    def rows(self, rows: slice) -> Ranges:
-        """Return some of the probes."""
-        low, high = self.low[:, rows], self.high[:, rows]
-        return Ranges(low, high, self.negated, self.start[rows], self.stop[rows])
-
 
 def make_ranges(
     low: Sequence[np.ndarray] | np.ndarray,

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import joinsim as js
+from actors import window_join
 from actors.feed import StreamFile
 from actors.hosting.inline import RecordingContext
 from actors.protocol import Actor, Message
@@ -182,3 +184,52 @@ def test_a_tuple_is_shipped_as_often_as_the_system_says(
                 (stream, tuple_id) for tuple_id in part.batch.id.tolist() for _ in sent.receivers
             )
     assert shipped == {(s, i): copies[s] for s, rows in enumerate((8, 13)) for i in range(rows)}
+
+
+@pytest.mark.parametrize("name", ["b_plus_tree", "chain_index", "ie_join"])
+@given(
+    seed=st.integers(0, 9_999),
+    streams=st.sampled_from(["R.x < S.x AND R.y >= S.y", "T.x1 < T.x2 AND T.y1 >= T.y2"]),
+    window=st.sampled_from(
+        ["'1' ON '6'", "'5' ON '20'", "'10 ns' ON '40 ns'", "'45 ns' ON '90 ns'"]
+    ),
+    rows=st.tuples(st.integers(1, 150), st.integers(1, 150)),
+    batch_rows=st.sampled_from([7, 60, 1_000]),
+    least_rows=st.integers(1, 12),
+)
+@settings(max_examples=15)
+def test_messages_longer_than_the_window_are_joined_exactly(
+    name: str, seed: int, streams: str, window: str, rows: tuple[int, int], batch_rows: int,
+    least_rows: int,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    tables = {
+        stream: {
+            "ts": np.sort(rng.integers(0, 400, n)),
+            "x": rng.integers(0, 9, n).astype(float),
+            "y": rng.integers(0, 9, n),
+        }
+        for stream, n in zip(("R", "S") if "R." in streams else ("T",), rows, strict=False)
+    }
+    query = f"SELECT * FROM {', '.join(tables)} WHERE {streams} WINDOW AS (SLIDE INTERVAL {window})"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(window_join, "_LEAST_ROWS", least_rows)
+        run = js.run(query, tables, topology=name, pairs=True, feeding={"batch_rows": batch_rows})
+    assert run.verdict.exact
+    assert run.verdict.passed is not False
+
+
+@pytest.mark.parametrize("name", ["b_plus_tree", "chain_index", "ie_join"])
+def test_a_tuple_costs_no_more_in_a_message_of_many_windows(name: str) -> None:
+    """What later tuples of the message see is not searched for the earlier ones."""
+    rng = np.random.default_rng(1)
+    table = {field: rng.integers(0, 1_000, 24_000) for field in ("x", "y")}
+    query = (
+        "SELECT * FROM T WHERE T.x1 < T.x2 AND T.y1 > T.y2 WINDOW AS (SLIDE INTERVAL '1' ON '500')"
+    )
+
+    def busy_ns(batch_rows: int) -> int:
+        run = js.run(query, {"T": table}, topology=name, feeding={"batch_rows": batch_rows})
+        return sum(run.trace["done_ns"].to_numpy() - run.trace["started_ns"].to_numpy())
+
+    assert busy_ns(24_000) < 1.5 * busy_ns(1_000)

@@ -18,7 +18,7 @@ import numpy as np
 
 from joins.indexes.index import Ranges, check_least
 from joins.indexes.windows.window_tree import WindowTree
-from joins.indexes.windows.window_tuples import SEEN_MIN, check_tuples, groups_by_window
+from joins.indexes.windows.window_tuples import check_tuples
 from joins.matches import ProbeResult
 from joins.state import Stateful
 from joins.work import NO_WORK, Work
@@ -39,6 +39,7 @@ class ChainIndex(Stateful):
     """
 
     state = ("_predicates", "_length", "_archived", "_newest", "_active")
+    searches_all = True
 
     def __init__(self, predicates: int, *, length: int = LENGTH) -> None:
         check_least(1, length=length)
@@ -67,29 +68,9 @@ class ChainIndex(Stateful):
             done = end
 
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
-        """Find matches as `Index.probe` says.
-
-        Of a message longer than the window, probes search the sub-indexes that they see alone.
-        """
-        parts = [*self._archived, self._active]
-        if len(ranges.start) <= SEEN_MIN:  # too few to be worth looking at
-            return _search(parts, ranges, enumerate=enumerate)
-        begin, end = parts[0].span[0], max(part.span[1] for part in parts[-2:])
-        start, stop = (bound.clip(begin, end) for bound in (ranges.start, ranges.stop))
-        groups = groups_by_window(start, stop, begin, end)
-        if len(groups) == 1:
-            return _search(parts, ranges, enumerate=enumerate)
-        found = []
-        for rows in groups:
-            seen = self._parts_with(int(start[rows].min()), int(stop[rows].max()))
-            found.append(_search(parts[seen], ranges.rows(rows), enumerate=enumerate))
-        return ProbeResult.concat(found)
-
-    def _parts_with(self, least: int, most: int) -> slice:
-        """Return which sub-indexes, one at least, have the positions *least* to *most* - 1."""
-        first = bisect_left(self._newest, least)
-        last = bisect_left(self._newest, most - 1, first)
-        return slice(first, last + 1)
+        """Find matches as `Index.probe` says."""
+        parts = (*self._archived, self._active)
+        return ProbeResult.sum([part.probe(ranges, enumerate=enumerate) for part in parts])
 
     def expire(self, before: int) -> Work:
         """Drop the sub-indexes that have no position from *before* on."""
@@ -105,7 +86,3 @@ class ChainIndex(Stateful):
         self._archived.append(self._active)
         self._newest.append(newest)
         self._active = WindowTree(self._predicates)
-
-
-def _search(parts: Sequence[WindowTree], ranges: Ranges, *, enumerate: bool) -> ProbeResult:
-    return ProbeResult.sum([part.probe(ranges, enumerate=enumerate) for part in parts])

@@ -31,7 +31,7 @@ from joins.bit_array import FIRST_BIT, WORD_BITS, bits_between, words_for, words
 from joins.codes import GREATEST
 from joins.indexes.immutable.order_arrays import offset, permutation
 from joins.indexes.index import Ranges, in_range
-from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples, groups_by_window
+from joins.indexes.windows.window_tuples import WindowIndex, WindowTuples
 from joins.machine.compiling import kernel
 from joins.machine.instructions import trailing_zeros
 from joins.matches import MatchBuffer, ProbeResult, add_match, find_matches, has_room, order_by_row
@@ -60,36 +60,26 @@ class Sorted(NamedTuple):
 class IeJoin(WindowIndex):
     """A window's tuples as they come; everything else is made for a batch of probes and dropped."""
 
+    searches_all = True
+
     def probe(self, ranges: Ranges, *, enumerate: bool = False) -> ProbeResult:
         """Find matches as `Index.probe` says."""
         tuples = self._tuples
         located, counters = tuples.locate(ranges)
-        groups = groups_by_window(located.start, located.stop, tuples.begin, tuples.end)
-        parts = []
-        for rows in groups:
-            probes, window = located.rows(rows), slice(tuples.begin, tuples.end)
-            if len(groups) > 1:
-                window = slice(int(probes.start.min()), int(probes.stop.max()))
-            parts.append(_join(tuples, window, probes, enumerate=enumerate))
-        result = ProbeResult.concat(parts)
-        return replace(result, work=Work.from_counters(counters) + result.work)
+        batch, sorting = _sort(tuples, located)
+        bits = np.zeros(words_for(len(self)), np.uint64)
+        step = partial(_sweep, batch, bits, tuples.keys, tuples.positions, located)
+        most = located.stop - located.start
+        result = find_matches(step, len(most), enumerate=enumerate, most=most, counters=counters)
+        listed = result.match_id
+        if listed is not None:
+            listed = order_by_row(listed, batch.probe, result.count[batch.probe], result.count)
+        return replace(result, match_id=listed, work=sorting + result.work)
 
 
-def _join(tuples: WindowTuples, window: slice, probes: Ranges, *, enumerate: bool) -> ProbeResult:
-    """Join a batch of probes with the tuples at the places of a *window*."""
-    batch, sorting = _sort(tuples, window, probes)
-    bits = np.zeros(words_for(window.stop - window.start), np.uint64)
-    step = partial(_sweep, batch, bits, tuples.keys, tuples.positions, probes)
-    most = probes.stop - probes.start
-    result = find_matches(step, len(most), enumerate=enumerate, most=most)
-    listed = result.match_id
-    if listed is not None:
-        listed = order_by_row(listed, batch.probe, result.count[batch.probe], result.count)
-    return replace(result, match_id=listed, work=sorting + result.work)
-
-
-def _sort(tuples: WindowTuples, window: slice, probes: Ranges) -> tuple[Sorted, Work]:
-    """Sort the tuples of a *window* and the probes by both inequalities, and relate the orders."""
+def _sort(tuples: WindowTuples, probes: Ranges) -> tuple[Sorted, Work]:
+    """Sort the window and the probes by both inequalities and relate the orders."""
+    window = slice(tuples.begin, tuples.end)
     ranged = np.flatnonzero(~probes.negated)
     reading, setting = (ranged[0], ranged[min(1, len(ranged) - 1)]) if len(ranged) else (0, 0)
     set_keys, bound, is_whole = _one_end(tuples.keys[setting, window], probes, setting)
@@ -104,7 +94,7 @@ def _sort(tuples: WindowTuples, window: slice, probes: Ranges) -> tuple[Sorted, 
     set_end, offset_work = _offset_past(bound, set_keys)
     read_begin, read_end, range_work = _read_ranges(read_keys, probes, reading)
     batch = Sorted(
-        read_order + window.start,
+        read_order + tuples.begin,
         bits,
         read_begin,
         read_end,

@@ -36,6 +36,7 @@ class WindowTree(WindowIndex):
     """
 
     state = ("_trees",)
+    searches_all = True
 
     def __init__(self, predicates: int) -> None:
         super().__init__(predicates)

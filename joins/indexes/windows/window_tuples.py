@@ -7,7 +7,6 @@ too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -19,27 +18,6 @@ from joins.state import Stateful
 from joins.work import Work, new_counters
 
 _CAPACITY_MIN = 64
-
-SEEN_MIN = 1024
-"""Positions that a group of probes spans at the least: what a group costs by itself is paid once in
-so many."""
-
-_GROUPS_A_WINDOW = 4
-
-
-def groups_by_window(start: np.ndarray, stop: np.ndarray, begin: int, end: int) -> list[slice]:
-    """Return the rows of probes in groups of successive ones that see but part of what is stored.
-
-    A message may have many times the tuples of a window. Then what is stored, *begin* to *end* - 1,
-    is many windows, and each probe sees one of them, *start* to *stop* - 1; those of a group see
-    little more together. Otherwise all probes are one group.
-    """
-    width = max(SEEN_MIN, int((stop - start).max(initial=0)))
-    if end - begin <= 2 * width:
-        return [slice(0, len(start))]
-    group = (stop - begin) // max(SEEN_MIN, width // _GROUPS_A_WINDOW)
-    cuts = (np.flatnonzero(np.diff(group)) + 1).tolist()
-    return [slice(*rows) for rows in pairwise([0, *cuts, len(start)])]
 
 
 def check_tuples(
@@ -154,6 +132,8 @@ class WindowIndex(Stateful):
     """
 
     state: ClassVar[tuple[str, ...]] = ("_tuples",)
+    searches_all: ClassVar[bool] = False
+    """Whether a probe also goes through stored tuples that it does not see."""
 
     def __init__(self, predicates: int) -> None:
         self._tuples = WindowTuples(predicates)
@@ -165,12 +145,6 @@ class WindowIndex(Stateful):
     def expire(self, before: int) -> Work:
         """Drop positions less than *before*."""
         return self._tuples.drop(before)[1]
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """The least position stored, and one past the greatest; twice the same where none is."""
-        stored = self._tuples.positions[self._tuples.begin : self._tuples.end]
-        return (int(stored[0]), int(stored[-1]) + 1) if len(stored) else (0, 0)
 
     def __len__(self) -> int:
         return self._tuples.end - self._tuples.begin

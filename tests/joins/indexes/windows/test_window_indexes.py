@@ -14,7 +14,7 @@ from joins.codes import encode
 from joins.hashing import mix, partition
 from joins.indexes.index import make_ranges
 from joins.indexes.structures import WINDOW_INDEXES, make_window_index
-from joins.indexes.windows import chain_index, window_tree, window_tuples
+from joins.indexes.windows import window_tree
 from joins.indexes.windows.chain_index import ChainIndex
 from joins.indexes.windows.hash_index import HashIndex
 from joins.indexes.windows.ie_join import IeJoin
@@ -89,25 +89,11 @@ class Values:
     ),
     window=st.integers(1, 120),
     enumerate_=st.booleans(),
-    seen_min=st.sampled_from([1, 5, window_tuples.SEEN_MIN]),
 )
 def test_probes_find_what_brute_force_finds(
-    name, seed, predicates, flags, one_sided, many, wide, step, first, batches, window, enumerate_,
-    seen_min,
-):  # fmt: skip
-    """Over batches stored, probed and expired in turns, and restored from snapshots in between."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (window_tuples, chain_index):
-            patch.setattr(module, "SEEN_MIN", seen_min)
-        check_probes(
-            name, seed, predicates, flags, one_sided, many, wide, step, first, batches, window,
-            enumerate_,
-        )  # fmt: skip
-
-
-def check_probes(
     name, seed, predicates, flags, one_sided, many, wide, step, first, batches, window, enumerate_
 ):
+    """Over batches stored, probed and expired in turns, and restored from snapshots in between."""
     rng = np.random.default_rng(seed)
     values = Values(rng, many, wide)
     index = make(name, predicates)
@@ -165,26 +151,6 @@ def ends(values, probes, one_sided):
 def points(rng, low, high):
     """Return *low*, or now and then *high* where that makes the range empty."""
     return np.where((high < low) & (rng.random(len(low)) < 0.5), high, low)
-
-
-@pytest.mark.parametrize("name", ["ie_join", "chain_index"])
-def test_a_probe_costs_no_more_in_a_message_of_many_windows(name):
-    """What later probes of the message see is stored already, and not looked at."""
-    rng = np.random.default_rng(1)
-    seen = 1000
-
-    def work_of(tuples):
-        index = make(name, 2, **({"length": 500} if name == "chain_index" else {}))
-        columns, positions = [rng.integers(0, 1000, tuples) for _ in range(2)], np.arange(tuples)
-        index.insert(columns, positions)
-        low = [column - 20 for column in columns]
-        high = [column + 20 for column in columns]
-        ranges = make_ranges(low, high, start=positions - seen, stop=positions)
-        found = index.probe(ranges, enumerate=True)
-        assert_found(found, brute_force(columns, positions, *ranges))
-        return (found.work.comparisons + found.work.bits) / tuples
-
-    assert work_of(24_000) < 1.3 * work_of(3_000)
 
 
 @EVERY_INDEX
