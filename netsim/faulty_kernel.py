@@ -177,11 +177,13 @@ class FaultyKernel(Kernel):
         outcome = super()._outcome()
         return replace(
             outcome,
-            in_flight=outcome.in_flight - self._lost + self._doubled,
             lost=self._lost,
             doubled=self._doubled,
             injected=self._injected,
         )
+
+    def _under_way(self) -> int:
+        return super()._under_way() - self._lost + self._doubled
 
     # Links.
 

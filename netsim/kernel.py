@@ -54,6 +54,11 @@ INBOX_MESSAGES = 16
 
 _EVENTS_BETWEEN_REPORTS = 4_096
 
+_IDLE_REPORTS = 1_024
+"""So often a run reports its progress while nothing but timers happens before it is stopped. Those
+are four million events, of more than a million timers: one each virtual millisecond would go on for
+a quarter of an hour after the last message, and what an actor waits for then comes in seconds."""
+
 _UNFETCHED_MESSAGES = 1_024
 _UNFETCHED_BYTES = 2**24
 """Replies not fetched from the host at most, and bytes of the messages they answer: they take
@@ -310,10 +315,15 @@ class Kernel:
         *progress* is called now and then, and at the end. Raise whatever it or the host raises.
         """
         self._begin()
+        idle, served = 0, -1
         while self._clock.advance(_EVENTS_BETWEEN_REPORTS):
             self.trace.flush_if_full()
             if progress:
                 progress(self._progress())
+            idle = 0 if self._served != served or self._under_way() else idle + 1
+            served = self._served
+            if idle >= _IDLE_REPORTS:
+                self._refuse_endless_timers()
         self._fetch()
         if progress:
             progress(self._progress())
@@ -330,12 +340,30 @@ class Kernel:
                 for node in self._nodes.values()
                 for receiver, channel in node.channels.items()
             },
-            in_flight=self._messages - self._served,
+            in_flight=self._under_way(),
             standstill=self._standstill(),
             unserved=self._unserved_failures(),
             digest=self.trace.close(),
             unpriced=tuple(self._unpriced),
         )
+
+    def _under_way(self) -> int:
+        """Return how many messages have been sent and neither served nor lost."""
+        return self._messages - self._served
+
+    def _refuse_endless_timers(self) -> None:
+        """Raise :exc:`ActorError` naming the actor that sets timers; not while a source has one."""
+        events = (event for *_, event in sorted(self._clock._events))
+        timers = (one for one in events if type(one) is Letter and one.sender is one.receiver)
+        at_work = [timer.receiver for timer in timers]
+        at_work += [node for node in self._nodes.values() if node.inbox]
+        if at_work and not any(node.is_source for node in at_work):
+            raise ActorError(
+                f"{at_work[0].name} sets one timer after another for ever: the sources have ended, "
+                f"and in {_IDLE_REPORTS * _EVENTS_BETWEEN_REPORTS:,} events in a row no message "
+                "was under way and none was sent; let it set a timer only while it waits for "
+                "something that is still to come"
+            )
 
     def _standstill(self) -> tuple[str, ...]:
         """Return actors that wait for room at each other in a circle, if any."""

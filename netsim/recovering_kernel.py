@@ -198,10 +198,12 @@ class RecoveringKernel(FaultyKernel):
         )
         return replace(
             outcome,
-            in_flight=outcome.in_flight - self._dropped,
             lost=outcome.lost + self._dropped,
             recovered=recovered,
         )
+
+    def _under_way(self) -> int:
+        return super()._under_way() - self._dropped
 
     def _begin(self) -> None:
         sources = [node for node in self._nodes.values() if node.is_source]
@@ -481,7 +483,7 @@ class RecoveringKernel(FaultyKernel):
         self._fed = Counter({e: rows for e, rows in self._fed.items() if e < snapshot.epoch})
         self._tuples = self._fed.total()
         # What was sent and neither served nor lost is dropped.
-        self._dropped = self._messages + self._doubled - self._served - self._lost
+        self._dropped += self._under_way()
         for node in self._nodes.values():
             for channel in node.channels.values():
                 channel.due, channel.last_first_bit_ns = channel.served, 0

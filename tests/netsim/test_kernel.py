@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 
 from actors.hosting.inline import InlineHost
 from actors.protocol import FEEDBACK, Actor, ActorError, ActorSpec, Context, Message, Reply, Wiring
+from netsim import kernel
 from netsim.network import NetworkError, full_mesh, sites_without_links
 from scenarios.verdict.trace_checks import ReadTrace, check_conservation
 from tests.netsim.simulate import MESSAGE_NS, Simulated, TooLongError, link, simulate
 from tests.toys import Recorder, Sender, Worker
+
+RECOVERING = [{"faults": (), "guarantee": guarantee} for guarantee in ("exactly_once", "none")]
 
 
 @pytest.fixture(scope="module")
@@ -295,6 +298,47 @@ def test_a_run_that_does_not_end_is_stopped_by_what_watches_it(path: Path) -> No
     specs = {"a": spec(Sender, count=10**6, gap_ns=1_000), "b": spec(Recorder)}
     with pytest.raises(TooLongError):
         simulate(specs, {"a": {"out": ("b",)}, "b": {}}, path=path, until_ns=1_000_000)
+
+
+class Ticking(Actor):
+    """Sets a timer again and again, so many times, from the first message on."""
+
+    state = ("ticks",)
+
+    def __init__(self, ticks: int) -> None:
+        self.ticks = ticks
+
+    def receive(self, message: Message, context: Context) -> None:
+        if self.ticks:
+            self.ticks -= 1
+            context.set_timer(context.now + 1_000, "tick")
+
+
+@pytest.mark.parametrize("system", [{}, {"faults": ()}, *RECOVERING])
+def test_an_actor_that_sets_timers_for_ever_is_stopped_and_named(
+    path: Path, system: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "_IDLE_REPORTS", 3)
+    specs = {"a": spec(Sender, count=2, gap_ns=10), "b": spec(Recorder)}
+    specs["w"] = spec(Ticking, ticks=2**40)
+    wiring = {"a": {"out": ("b", "w")}, "b": {}, "w": {}}
+    with pytest.raises(
+        ActorError, match=r"^w sets one timer after another for ever: the sources have ended"
+    ):
+        simulate(specs, wiring, path=path, until_ns=10**9, **system)
+
+
+@pytest.mark.parametrize("system", [{}, {"faults": ()}, *RECOVERING])
+def test_many_timers_before_the_last_message_or_of_a_number_are_not_stopped(
+    path: Path, system: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a source waits to go on, or for less than the limit after it has ended."""
+    monkeypatch.setattr(kernel, "_IDLE_REPORTS", 3)
+    for sends, ticks in ((2, 20_000), (1, 2_000)):
+        specs = {"a": spec(Sender, count=sends, gap_ns=30_000_000), "b": spec(Recorder)}
+        specs["w"] = spec(Ticking, ticks=ticks)
+        wiring = {"a": {"out": ("b", "w")}, "b": {}, "w": {}}
+        assert len(simulate(specs, wiring, path=path, **system).emitted) == sends
 
 
 def test_an_actor_wired_to_itself_is_refused(path: Path) -> None:
