@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from joins.errors import JoinsimError
 from joins.state import Stateful, storable
 from joins.work import NO_WORK, Step, Work
 
@@ -279,5 +280,7 @@ class Progress:
     """Messages that actors have sent, in virtual time; in a live run, those that they received."""
 
 
-class ActorError(Exception):
+class ActorError(JoinsimError):
     """An actor raised while receiving; names the actor and what it was receiving."""
+
+    shows_traceback = True

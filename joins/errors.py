@@ -21,6 +21,9 @@ class JoinsimError(Exception):
     True
     """
 
+    shows_traceback = False
+    """Whether its traceback helps, too, as what it is about is code."""
+
 
 class DataError(JoinsimError):
     """The data, or a request about it, is not usable; the message names file and remedy.

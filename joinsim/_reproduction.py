@@ -148,12 +148,12 @@ def _run_studies(
         findings, failure = None, ""
         try:
             findings = _run_study(scenario, directory / name, replay, fresh=fresh)
-        except JoinsimError as error:
+        except Exception as error:
             failure = str(error)
-        except Exception as error:  # a fault of ours
-            path = directory / f"{name}-failure.txt"
-            write_text(path, traceback.format_exc())
-            failure = f"{type(error).__name__}: {error}; see {path}"
+            if not isinstance(error, JoinsimError) or error.shows_traceback:  # a fault of ours
+                path = directory / f"{name}-failure.txt"
+                write_text(path, traceback.format_exc())
+                failure = f"{type(error).__name__}: {error}; see {path}"
         if failure:
             observer.note(f"{name} failed: {failure}")
         yield ReproducedStudy(

@@ -141,7 +141,7 @@ def _guarded() -> Iterator[None]:
     try:
         yield
     except JoinsimError as error:
-        _complain(str(error), error)
+        _complain(_with_traceback(error) if error.shows_traceback else str(error), error)
     except KeyboardInterrupt as error:
         _complain("stopped", error)
     except MemoryError as error:
@@ -160,7 +160,7 @@ def _guarded() -> Iterator[None]:
             # While a class is made, as during imports, Python 3.11 wraps whatever is raised.
             _complain("stopped", error)
         else:
-            _complain(f"{type(error).__name__}: {error}\n{_save_traceback()}", error)
+            _complain(_with_traceback(error), error)
     sys.exit(EXIT_STOPPED)
 
 
@@ -202,6 +202,11 @@ def _end_unread() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())
     sys.exit(_READER_GONE)
+
+
+def _with_traceback(error: BaseException) -> str:
+    """Return the *error*, which is the current exception, and where its traceback is."""
+    return f"{type(error).__name__}: {error}\n{_save_traceback()}"
 
 
 def _save_traceback() -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import scenarios.run
+from actors.protocol import ActorError
 from scenarios.run_directory import UNFINISHED, run_directory
 from tests.end_to_end.conftest import SELF_JOIN, WINDOW, Command, Said
 from tests.end_to_end.stopping import REPOSITORY
@@ -272,21 +273,23 @@ def test_a_drawing_that_grows_too_large_is_one_message(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_panic_of_a_library_is_one_message(
-    joinsim: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    class PanicException(BaseException):
-        """What libraries in Rust raise."""
+class PanicException(BaseException):
+    """What libraries in Rust raise."""
 
+
+@pytest.mark.parametrize("kind", [PanicException, ActorError])
+def test_a_fault_in_code_is_one_message_and_says_where_its_traceback_is(
+    kind: type[BaseException], joinsim: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def panic() -> None:
-        raise PanicException("operator does not support primitive `Int256`")
+        raise kind("operator does not support primitive `Int256`")
 
     monkeypatch.setattr("joinsim._listing.listing", panic)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     said = joinsim("list")
     assert said.code == 3
     first, second = said.err.splitlines()
-    assert first == "joinsim: PanicException: operator does not support primitive `Int256`"
+    assert first == f"joinsim: {kind.__name__}: operator does not support primitive `Int256`"
     assert second == f"The traceback is in {next(tmp_path.glob('joinsim-*.txt'))}"
 
 

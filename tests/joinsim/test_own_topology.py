@@ -397,8 +397,9 @@ def test_what_nobody_can_do_names_the_actor_that_asks_for_it(
     joiner: type, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(my_join, "NestedLoopJoiner", joiner)
-    with pytest.raises(ActorError, match=message):
+    with pytest.raises(ActorError, match=message) as raised:
         js.run(QUERY, DATA, topology=my_join.MyJoin, pes=2)
+    assert isinstance(raised.value, js.JoinsimError)
 
 
 class Unstored(my_join.NestedLoopJoiner):
