@@ -58,6 +58,16 @@ _MEMORY_WORTH_A_WORD = 1 << 30
 
 WORDS = ("scenario", "topology", "query", "streams", "backend", "clock", "digest")
 """Keys of a run's record that have no number, and none within them."""
+FIGURES = (
+    "seed", "tuples", "virtual_seconds", "wall_seconds", "wall_parts", "throughput_tps",
+    "latency_ms", "network", "faults", "recovery", "memory_bytes", "collectors", "verdict",
+    "approximation", "kernel_seconds", "kernel_tps", "state_bytes", "busy_seconds", "capacity_tps",
+    "transmission", "balance", "row_balance", "copies", "execution", "pace_tps", "pace_max_tps",
+    "result_ms", "merge_ms", "window_lag", "correctness",
+)  # fmt: skip
+"""All other keys of a run's record, see `scenarios.measures`."""
+SEARCHED = ("sustainable_tps", "saturated_tps", "rates")
+"""Keys that the record of a search for the sustainable rate has besides."""
 
 _STREAM_SEEDS = 256
 """Seeds of synthetic fields from one repetition to the next; a run's streams have fewer fields."""
@@ -406,8 +416,12 @@ def _assumptions_of(config: RunConfig) -> list[Assumption]:
 
 def _check_measure(name: str, config: RunConfig, measure: str) -> None:
     """Refuse, before anything runs, what is no number in any run's record."""
-    if config.survey is None and measure.split(".")[0] in WORDS:
+    first = measure.split(".")[0]
+    if config.survey is None and first in WORDS:
         raise ConfigError(f"{name}: measure {measure}: it is no number")
+    if config.survey is None and first not in (*FIGURES, *SEARCHED):
+        known = ", ".join(FIGURES)
+        raise ConfigError(f"{name}: measure {measure}: there is no {first!r}; choose from {known}")
 
 
 def _check_claims(name: str, section: StudySection, charts: Sequence[Chart]) -> None:

@@ -17,6 +17,7 @@ from scenarios.plan import topology_of
 from scenarios.run import execute
 from scenarios.scenario_files import ConfigError, build
 from scenarios.study import point_runs
+from scenarios.study.study import FIGURES, SEARCHED, WORDS
 from scenarios.sweep import Range, read_ranges, settings_of, sweep_study
 
 QUERY = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '5' ON '20')"
@@ -213,8 +214,23 @@ def test_a_point_that_ran_is_not_run_again(tmp_path: Path) -> None:
 def test_a_measure_that_a_stored_point_lacks_is_refused(tmp_path: Path) -> None:
     how: dict[str, Any] = {"over": {"pes": [1]}, "topology": "split_join", "out": tmp_path}
     js.sweep(QUERY, DATA, processes=1, **how)
-    with pytest.raises(ConfigError, match=r"measure no\.such: there is no 'no'"):
-        js.sweep(QUERY, DATA, processes=1, measures=["no.such"], **how)
+    with pytest.raises(ConfigError, match=r"measure copies\.such: there is no 'such'"):
+        js.sweep(QUERY, DATA, processes=1, measures=["copies.such"], **how)
+
+
+def test_a_measure_that_no_run_has_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"over": {"pes": [1]}, "topology": "split_join", "out": tmp_path}
+    with pytest.raises(ConfigError, match=r"measure no\.such: there is no 'no'; choose from seed"):
+        js.sweep(QUERY, DATA, processes=1, measures=["tuples", "no.such"], **how)
+    assert not list(tmp_path.rglob("*.json"))
+
+
+@pytest.mark.parametrize("find", [None, "sustainable"])
+def test_the_measures_that_can_be_chosen_are_those_of_a_record(find: str | None) -> None:
+    swept = js.sweep(QUERY, DATA, over={"pes": [1]}, topology="split_join", processes=1, find=find)
+    (result,) = swept.result.results.values()
+    known = (*WORDS, *FIGURES, *(SEARCHED if find else ()))
+    assert sorted(result.record) == sorted(known)
 
 
 def test_processes_change_nothing(tmp_path: Path) -> None:
