@@ -247,6 +247,11 @@ def prepare_tables(
         A time is not the one that *query* names.
     """
     codes = dictionary_names(query)
+    read: dict[int, pa.Table] = {}  # of each object once: a reader has its rows only once
+    for name, table in zip(query.streams, tables, strict=True):
+        if not isinstance(table, PreparedStream) and id(table) not in read:
+            read[id(table)] = _raw(table, name)
+    tables = [read.get(id(table), table) for table in tables]
     streams = [
         _Unordered(name, table, query.fields(place), event_time(query, place, time), arrival)
         for place, (name, table, time, arrival) in enumerate(
@@ -308,7 +313,7 @@ class _Unordered:
     def __init__(
         self,
         name: str,
-        value: Any,
+        value: pa.Table | PreparedStream,
         fields: Sequence[str],
         time: str | None,
         arrival: str | None,
@@ -318,7 +323,7 @@ class _Unordered:
             # What it was prepared with, unless another order is named.
             arrival = arrival or (None if value.delays is None else ARRIVAL)
         else:
-            table = _raw(value, name)
+            table = value
         for column, times in Counter(table.schema.names).items():
             if times > 1:
                 raise DataError(

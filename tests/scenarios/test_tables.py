@@ -88,6 +88,14 @@ def test_a_reader_that_fails_is_refused_by_its_own_words_alone() -> None:
         as_table(reader, "T")
 
 
+def test_a_reader_that_is_given_for_several_streams_is_read_once() -> None:
+    window = "WINDOW AS (SLIDE INTERVAL '1' ON '2')"
+    query = parse_query(f"SELECT * FROM R, S WHERE R.x < S.x {window}")
+    reader = pa.table({"x": [3, 1, 2]}).to_reader()
+    streams = prepare_tables(query, [reader, reader], [None, None])
+    assert [stream.table["x"].to_pylist() for stream in streams] == [[3, 1, 2]] * 2
+
+
 def test_a_column_of_several_types_is_refused_by_its_name() -> None:
     mixed = pd.DataFrame({"x": [1, "a"]})
     with pytest.raises(DataError, match=r"stream 'T': [^(]*column x[^(]*'a'"):
