@@ -34,7 +34,7 @@ from scenarios.formatting import (
 from scenarios.machine import versions
 from scenarios.many_runs import split_settings
 from scenarios.measures import look_up
-from scenarios.plan import Prepare, bound_query, make_plan
+from scenarios.plan import Prepare, bound_line, bound_query, make_plan
 from scenarios.replays import python_call
 from scenarios.run_directory import WrittenResult
 from scenarios.scenario_files import ConfigError, change
@@ -203,7 +203,7 @@ class TopologyRanking(WrittenResult):
         return {
             "advice": self.winner.label,
             "why": self.why,
-            "query": self.config.query_line,
+            "query": bound_line(self.config),
             "goals": list(self.goals),
             "rate_tps": self.rate_tps,
             "rows": self.rows,

@@ -23,7 +23,7 @@ from scenarios.config import RunConfig
 from scenarios.formatting import group_refusals
 from scenarios.machine import versions
 from scenarios.measures import Parts, record
-from scenarios.plan import Plan, Prepare, check_parameters, make_plan, parameter_names
+from scenarios.plan import Plan, Prepare, bound_line, check_parameters, make_plan, parameter_names
 from scenarios.report.run_summary import write_run_json
 from scenarios.run import FinishedRun, InlineHosting, Judging, execute
 from scenarios.run_directory import POINTS, TRACE, WrittenResult, remove_matching
@@ -231,7 +231,7 @@ class SystemComparison(WrittenResult):
         """Return it as one JSON object with stable keys."""
         return {
             "comparison": self.base.name,
-            "query": self.base.query_line,
+            "query": bound_line(self.base),
             "streams": self.streams,
             "seed": self.base.seed,
             "backend": self.base.backend,

@@ -392,6 +392,11 @@ def bound_query(text: str, values: Mapping[str, str | int]) -> JoinQuery:
     return parse_query(text).bind(**{name: str(value) for name, value in values.items()})
 
 
+def bound_line(config: RunConfig) -> str:
+    """Return the query of *config* as it runs, its placeholders bound, on one line."""
+    return on_one_line(str(bound_query(config.query, config.bind)))
+
+
 def _data(stream: PreparedStream, rows: int | None) -> StreamData:
     """Return what actors read of *stream*: its first *rows* tuples."""
     if isinstance(stream, TableStream):

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from actors.whole_files import write_text
-from joins.queries.parser import on_one_line
 from scenarios.advice import TOML, TopologyRanking
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineRanking
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
 from scenarios.many_runs import RunResult, SystemComparison
 from scenarios.measures import look_up
-from scenarios.plan import bound_query
+from scenarios.plan import bound_line
 from scenarios.report.picture import (
     Picture,
     Spec,
@@ -223,7 +222,7 @@ def _(findings: Findings, path: Path, replay: str) -> Path:
         path,
         "study.html",
         study=study,
-        query=study.base.query_line,
+        query=study.query_line,
         pictures={"study": study_picture(findings)},
         kinds=kinds_key(study),
         charts=[chart_table(findings, chart) for chart in study.charts],
@@ -294,7 +293,7 @@ def _(comparison: SystemComparison, path: Path, replay: str) -> Path:
         name=base.name,
         what=f"{len(comparison.results)} systems compared",
         how=f", seed {base.seed}, {base.backend} backend",
-        query=on_one_line(str(bound_query(base.query, base.bind))),
+        query=bound_line(base),
         opening=" ".join([best, *streams, f"Network: {base.network.preset}."]),
         pictures={"comparison": comparison_picture(comparison.results)},
         caption="Fastest first. "
@@ -323,7 +322,7 @@ def write_advice(advice: TopologyRanking, path: Path, replay: str) -> Path:
         "advice.html",
         name=advice.config.name,
         what=f"advice for {', '.join(advice.goals)}",
-        query=on_one_line(str(bound_query(advice.config.query, advice.config.bind))),
+        query=bound_line(advice.config),
         why=advice.why,
         data=str(advice.statistics),
         pictures={"comparison": picture_of(advice)},

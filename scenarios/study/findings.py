@@ -177,7 +177,7 @@ class Findings(WrittenResult):
             "scale": self.study.scale,
             "seed": base.seed,
             "repeat": self.study.section.repeat,
-            "query": base.query_line,
+            "query": self.study.query_line,
             "note": self.study.section.note,
             "paper_ran": ran.model_dump(exclude_none=True) if ran else None,
             "reduced": self.study.section.reduced or None,

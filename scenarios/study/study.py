@@ -17,7 +17,7 @@ from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.formatting import format_bytes
 from scenarios.machine import describe_machine
-from scenarios.plan import make_parameters, read_profile, topology_of
+from scenarios.plan import bound_line, make_parameters, read_profile, topology_of
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.section import Axis, Claim, Panel, StudySection
 from scenarios.surveys.survey import Kind
@@ -173,6 +173,19 @@ class Study:
         """The seeds of its runs, in words."""
         first, last = self.base.seed, self.base.seed + self.section.repeat - 1
         return f"seed {first}" if first == last else f"seeds {first} to {last}"
+
+    @property
+    def query_line(self) -> str:
+        """The query on one line; placeholders have the values that are the same at all points."""
+        points = [point.config for point in self.points]
+        shared = {
+            name: value
+            for name, value in points[0].bind.items()
+            if all(one.query == self.base.query and one.bind.get(name) == value for one in points)
+        }
+        if not shared:
+            return self.base.query_line
+        return bound_line(self.base.model_copy(update={"bind": shared}))
 
     @property
     def topologies(self) -> list[str]:

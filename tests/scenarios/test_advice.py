@@ -226,6 +226,7 @@ def test_advice_is_of_the_order_of_arrival_the_rows_and_the_bound_query() -> Non
     assert (best.rows, best.bind) == (120, {"W": "20 ms"})
     for said in ("arrival={'A': 'rows', 'B': 'rows'}", "rows=120", "bind={'W': '20 ms'}"):
         assert said in advised.replay
+    assert "- INTERVAL '20 ms' AND" in advised.summary["query"]
 
 
 def test_parameters_go_to_the_systems_that_have_them(data: dict[str, Any]) -> None:

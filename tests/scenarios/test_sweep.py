@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +271,22 @@ def test_a_sweep_is_of_the_order_of_arrival_the_rows_and_the_bound_query() -> No
     assert [one["digest"] for one in swept.summary["points"]] == [run.digest]
     assert run.digest != js.run(query, data, replicas=2, pairs=False, **how).digest
     assert "arrival={'A': 'rows', 'B': 'rows'}" in swept.replay
+    assert swept.summary["query"] == run.summary["query"].replace("\n", " ")
+
+
+def test_a_sweep_shows_the_query_bound_but_for_what_it_varies(tmp_path: Path) -> None:
+    query = QUERY.replace("'5'", "'D'").replace("'20'", "'W'")
+    how: dict[str, Any] = {"topology": "split_join", "processes": 1, "bind": {"D": 5, "W": 20}}
+    swept = js.sweep(query, DATA, over={"window": [10, 20]}, out=tmp_path, **how)
+    shown = query.replace("'D'", "'5'")
+    assert swept.summary["query"] == shown
+    assert shown in unescape((tmp_path / "study.html").read_text())
+
+
+def test_a_comparison_is_written_with_its_query_bound(tmp_path: Path) -> None:
+    query = QUERY.replace("'20'", "'W'")
+    js.compare(query, DATA, topologies=["split_join"], bind={"W": 20}, out=tmp_path)
+    assert json.loads((tmp_path / "compare.json").read_text())["query"] == QUERY
 
 
 def test_the_system_that_a_sweep_chooses_is_that_of_a_run() -> None:
