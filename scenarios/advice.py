@@ -148,7 +148,7 @@ class TopologyRanking(WrittenResult):
             if other.topology != one.topology and mine and theirs:
                 same = other.rows == one.rows or GOALS[goal].saturated  # or extrapolated to it
                 ratio = _ratio(mine, theirs, highest=GOALS[goal].highest) if same else "ahead of"
-                over = "" if same else f" over {other.rows:,} tuples of each stream"
+                over = "" if same else f" over {format_many(other.rows, 'tuple')} of each stream"
                 first += f", {ratio} {other.label} ({format_estimate(theirs)}{over})"
                 others = [*_hottest(one), *_hottest(other)]
                 break
@@ -170,7 +170,8 @@ class TopologyRanking(WrittenResult):
         return (
             f"{format_many(len(self.ranked), 'candidate')}, "
             f"{format_many(self.spent.runs, 'simulation')} of "
-            f"{self.spent.tuples:,} tuples in {self.seconds:.0f} s. tuples/s: at saturation, in "
+            f"{format_many(self.spent.tuples, 'tuple')} in {self.seconds:.0f} s. "
+            "tuples/s: at saturation, in "
             "virtual time, extrapolated where fewer tuples ran; latency, network and state: of "
             f"tuples fed {at}."
         )

@@ -14,7 +14,7 @@ import pyarrow as pa
 from joins.oracle.match import clear_unsatisfied
 from joins.queries.conditions import Field
 from joins.queries.query import JoinQuery
-from scenarios.formatting import format_value
+from scenarios.formatting import format_many, format_value
 from scenarios.synthetic import TIME
 from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
 from spark_bridge.prepared import PreparedStream
@@ -49,9 +49,10 @@ class StreamStatistics:
 
     def __str__(self) -> str:
         rate = "" if self.rate_tps is None else f", {format_value(self.rate_tps)} a second"
-        words = [f"{self.name}: {self.tuples:,} tuples{rate}"]
-        if self.key is not None and self.top_share is not None:
-            words.append(f"{self.keys:,} values of {self.key}, the commonest {self.top_share:.1%}")
+        words = [f"{self.name}: {format_many(self.tuples, 'tuple')}{rate}"]
+        if self.keys is not None and self.top_share is not None:
+            values = f"{format_many(self.keys, 'value')} of {self.key}"
+            words.append(f"{values}, the commonest {self.top_share:.1%}")
         words.append(f"{self.duplicates:.1%} duplicates")
         if self.disorder is not None:
             words.append(f"{self.disorder:.1%} out of order")

@@ -61,9 +61,9 @@ def format_rate(tps: int) -> str:
     return f"{format_many(tps, 'tuple')}/s"
 
 
-def format_many(count: int, thing: str) -> str:
-    """Return *count* of a *thing*, in the plural unless it is one."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+def format_many(count: int, thing: str, things: str | None = None) -> str:
+    """Return *count* of a *thing*, in the plural, *things*, unless it is one."""
+    return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
 
 
 def format_bit_rate(bps: int) -> str:

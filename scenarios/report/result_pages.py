@@ -13,7 +13,7 @@ from typing import Any
 from actors.whole_files import write_text
 from scenarios.advice import TOML, TopologyRanking
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineRanking
-from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason
+from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason, format_many
 from scenarios.many_runs import RunResult, SystemComparison
 from scenarios.measures import look_up
 from scenarios.plan import bound_line
@@ -278,7 +278,8 @@ def write_reproduction(reproduction: ReproducedPaper, path: Path, replay: str) -
 def _(comparison: SystemComparison, path: Path, replay: str) -> Path:
     base = comparison.base
     streams = [
-        f"Stream {stream['name']}: {stream['rows']:,} tuples." for stream in comparison.streams
+        f"Stream {stream['name']}: {format_many(stream['rows'], 'tuple')}."
+        for stream in comparison.streams
     ]
     live = base.clock == "live"
     best = "No system gave an exact answer that could be tested."
@@ -291,7 +292,7 @@ def _(comparison: SystemComparison, path: Path, replay: str) -> Path:
         path,
         "compare.html",
         name=base.name,
-        what=f"{len(comparison.results)} systems compared",
+        what=f"{format_many(len(comparison.results), 'system')} compared",
         how=f", seed {base.seed}, {base.backend} backend",
         query=bound_line(base),
         opening=" ".join([best, *streams, f"Network: {base.network.preset}."]),
@@ -344,11 +345,11 @@ def _(comparison: EngineRanking, path: Path, replay: str) -> Path:
         path,
         "compare.html",
         name=comparison.plan.config.name,
-        what=f"{len(comparison.measured)} engines compared",
+        what=f"{format_many(len(comparison.measured), 'engine')} compared",
         how="",
         query=comparison.plan.query_line,
-        opening=f"{comparison.rows:,} tuples; the oracle expects {comparison.expected.pairs:,} "
-        "pairs.",
+        opening=f"{format_many(comparison.rows, 'tuple')}; the oracle expects "
+        f"{format_many(comparison.expected.pairs, 'pair')}.",
         pictures={"comparison": engines_picture(comparison)},
         caption=f"Fastest first. {IN_THE_CLOCK}",
         table=engines_table(comparison),

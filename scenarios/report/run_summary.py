@@ -24,7 +24,6 @@ from scenarios.formatting import (
     VERDICT_WORDS,
     TextTable,
     format_bytes,
-    format_count,
     format_digits,
     format_many,
     format_ms,
@@ -150,22 +149,29 @@ def write_run_json(finished: FinishedRun, replay: str) -> None:
 
 def describe_verdict(verdict: Verdict) -> str:
     """Return in a sentence or two what came out, against what should have."""
+    tuples = "tuple" if verdict.inconsistent == 1 else "tuples"
     errors = [
         (verdict.missing, "missing"),
         (verdict.duplicate, "duplicate"),
         (verdict.expired, "outside the window"),
         (verdict.wrong, "not satisfying the query"),
-        (verdict.inconsistent, "tuples whose counts or fingerprints are of other pairs"),
+        (verdict.inconsistent, f"{tuples} whose counts or fingerprints are of other pairs"),
     ]
     if not verdict.tested:
         text = "No pair was expected and none came out: exactness was not tested."
     elif verdict.exact:
-        text = f"Exactly the {verdict.expected:,} expected pairs came out, each once."
+        pairs = format_many(verdict.expected, "expected pair")
+        text = f"Exactly the {pairs} came out, {'' if verdict.expected == 1 else 'each '}once."
     else:
         listed = ", ".join(f"{count:,} {kind}" for count, kind in errors if count)
         # A live run's pairs are not known, where it only counted them.
-        listed = listed or f"{verdict.differing_tuples:,} tuples have others than they should"
-        text = f"{verdict.expected:,} pairs were expected, {verdict.produced:,} came out: {listed}."
+        listed = listed or format_many(
+            verdict.differing_tuples,
+            "tuple has others than it should",
+            "tuples have others than they should",
+        )
+        expected = format_many(verdict.expected, "pair was", "pairs were")
+        text = f"{expected} expected, {verdict.produced:,} came out: {listed}."
     if not verdict.claims_exact and not verdict.exact:
         text += (
             " The run promised less than exactness, and kept that promise."
@@ -179,7 +185,7 @@ def describe_verdict(verdict: Verdict) -> str:
     if unknown:
         text += f" Not looked at: {', '.join(unknown)}."
     if verdict.late:
-        text += f" {verdict.late:,} late tuples were dropped."
+        text += f" {format_many(verdict.late, 'late tuple was', 'late tuples were')} dropped."
     return text
 
 
@@ -193,7 +199,7 @@ def summary_rows(finished: FinishedRun) -> list[tuple[str, str]]:
         *_rejected(finished.plan.streams),
         ("throughput", f"{finished.throughput_tps:,.0f} tuples/s ({clock})"),
         ("latency", f"{latency}  ms ({clock})"),
-        ("network", f"{outcome.messages:,} messages, {format_bytes(outcome.nbytes)}"),
+        ("network", f"{format_many(outcome.messages, 'message')}, {format_bytes(outcome.nbytes)}"),
     ]
     if load := measure_load(finished):
         rows += [("batching", load.batching), ("load", load.saturation)]
@@ -201,7 +207,8 @@ def summary_rows(finished: FinishedRun) -> list[tuple[str, str]]:
         rows += _faults(outcome.injected, outcome.recovered)
     collected = collectors(finished)
     if collected["delay_ms"]:
-        waited = f"at most {format_count(collected['most_tuples'])} tuples waited in one of them"
+        most = format_many(int(collected["most_tuples"] or 0), "tuple")
+        waited = f"at most {most} waited in one of them"
         mean, longest = format_ms(collected["delay_ms"]), format_ms(collected["longest_ms"])
         each = f"each tuple {mean} ms on average, at most {longest}"
         rows.append(("collectors", f"{waited}, {each}"))
@@ -226,8 +233,9 @@ def _faults(injected: Injected, recovered: Recovered | None) -> list[tuple[str, 
     words = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
     rows = [("faults", words or "none of them hit anything")]
     if injected.acknowledgements:
-        sent = f"{injected.retransmissions:,} frames sent again ({injected.timeouts:,} timeouts)"
-        answers = f"{injected.acknowledgements:,} acknowledgements"
+        timeouts = format_many(injected.timeouts, "timeout")
+        sent = f"{format_many(injected.retransmissions, 'frame')} sent again ({timeouts})"
+        answers = format_many(injected.acknowledgements, "acknowledgement")
         rows.append(("transport", f"{sent}, {answers}: {format_bytes(injected.overhead_bytes)}"))
     rows += [("failed", f"{actor}: {why}") for actor, why in injected.failed.items()]
     return rows

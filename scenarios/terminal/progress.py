@@ -20,7 +20,7 @@ from rich.table import Table
 
 from actors import protocol
 from netsim.trace import COLUMNS
-from scenarios.formatting import format_duration
+from scenarios.formatting import format_duration, format_many
 from scenarios.observer import COMPILING, Line, Observer
 from scenarios.plan import Plan
 from scenarios.report.run_summary import NEAR_SATURATION
@@ -121,7 +121,8 @@ class ProgressLine(Line):
         speed = at.tuples / seconds if seconds else 0
         left = (self._total - at.tuples) / speed if speed else 0
         state = (
-            f"{at.tuples:,} of {self._total:,} tuples, {at.now_ns / 1e9:.3f} s of the run, "
+            f"{at.tuples:,} of {format_many(self._total, 'tuple')}, "
+            f"{at.now_ns / 1e9:.3f} s of the run, "
             f"{speed:,.0f} tuples/s, {left:.0f} s left"
         )
         self._bar.update(self._task, completed=at.tuples, state=state)
@@ -203,7 +204,7 @@ class Watch(Line):
         shown = sorted(self.load, key=lambda name: -self.load[name])[:PES_SHOWN]
         more = len(self.load) - len(shown)
         table = Table(
-            title=f"{self._at.tuples:,} of {self._total:,} tuples, "
+            title=f"{self._at.tuples:,} of {format_many(self._total, 'tuple')}, "
             f"{format_duration(self._at.now_ns)} of the run",
             caption=f"and {more} more with less load" if more else None,
             title_justify="left",

@@ -116,7 +116,7 @@ def show_streams(out: Console, plan: Plan) -> None:
     for stream, rows in zip(plan.streams, plan.rows, strict=True):
         print_wrapped(
             out,
-            f"  stream {stream.name}: {rows:,} of {stream.rows:,} tuples, "
+            f"  stream {stream.name}: {rows:,} of {format_many(stream.rows, 'tuple')}, "
             f"{stream.rejected:,} rejected  {stream.path}",
             "dim",
         )
@@ -212,7 +212,8 @@ def show_engines(out: Console, comparison: EngineRanking, directory: Path, repla
     print_table(out, engines_table(comparison))
     print_wrapped(
         out,
-        f"{comparison.rows:,} tuples; the oracle expects {comparison.expected.pairs:,} pairs, "
+        f"{format_many(comparison.rows, 'tuple')}; the oracle expects "
+        f"{format_many(comparison.expected.pairs, 'pair')}, "
         f"checksum {comparison.expected.checksum:016x}. {IN_THE_CLOCK}",
         "dim",
     )
@@ -322,8 +323,8 @@ def show_topology(out: Console, topology: Topology[Any], graph: ActorGraph) -> N
         for port, receivers in operator.sends.items():
             branch.add(Text.assemble(f"{port} -> ", (abbreviated(receivers), "green")))
     out.print(tree, soft_wrap=False)  # it wraps names, and does not cut them
-    actors = len(graph.without_partitions())
-    out.print(f"{actors} actors on {len(set(graph.placement.values()))} sites")
+    actors = format_many(len(graph.without_partitions()), "actor")
+    out.print(f"{actors} on {format_many(len(set(graph.placement.values())), 'site')}")
     print_wrapped(out, f"from: {topology.paper}")
     rows = [(one.name, one.default, one.allowed, one.meaning) for one in describe(topology)]
     if rows:
@@ -336,7 +337,7 @@ def show_prepared(out: Console, stream: PreparedStream) -> None:
     """Print what a prepared stream consists of."""
     print_wrapped(
         out,
-        f"stream {stream.name}: {stream.rows:,} tuples in {stream.path}, "
+        f"stream {stream.name}: {format_many(stream.rows, 'tuple')} in {stream.path}, "
         f"{stream.rejected:,} rejected",
     )
     _print_remarks(out, stream)
@@ -456,15 +457,17 @@ def show_fuzzed(out: Console, fuzzed: Fuzzed, seconds: float) -> None:
         counts = [f"{kind} {count:,}" for kind, count in sorted(fuzzed.happened.items())]
         out.print(f"what happened: {', '.join(counts)}")
     out.print(
-        f"{fuzzed.worlds:,} worlds in {seconds:.0f} s, {fuzzed.worlds / max(seconds, 1e-9):.1f} a "
-        f"second: {fuzzed.tuples:,} tuples, {fuzzed.messages:,} messages, {fuzzed.pairs:,} pairs "
-        f"expected (none in {fuzzed.without_pairs:,} worlds, "
+        f"{format_many(fuzzed.worlds, 'world')} in {seconds:.0f} s, "
+        f"{fuzzed.worlds / max(seconds, 1e-9):.1f} a second: "
+        f"{format_many(fuzzed.tuples, 'tuple')}, {format_many(fuzzed.messages, 'message')}, "
+        f"{format_many(fuzzed.pairs, 'pair')} expected "
+        f"(none in {format_many(fuzzed.without_pairs, 'world')}, "
         f"{fuzzed.without_pairs / max(fuzzed.worlds, 1):.0%})"
     )
     for trial, file in zip(fuzzed.failures, fuzzed.files, strict=True):
         out.print(f"{trial.world.topology}: {trial.failure}", style="red")
         again = shlex.join(["joinsim", "replay", str(file)])
-        out.print(f"  made small: {trial.world.tuples} tuples; {again}")
+        out.print(f"  made small: {format_many(trial.world.tuples, 'tuple')}; {again}")
     failed = f"{len(fuzzed.failures):,} of {fuzzed.worlds:,} failed"
     print_table(out, TextTable(columns=(), rows=[(verdict_cell(not fuzzed.failures), failed)]))
 

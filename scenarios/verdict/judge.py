@@ -34,6 +34,7 @@ from joins.errors import DataError
 from joins.semijoins.value_sample import TupleSample
 from netsim.outcome import Outcome, Recovered
 from netsim.trace import TRACE_SCHEMA
+from scenarios.formatting import format_many
 from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
@@ -285,15 +286,18 @@ def _recovery(verdict: Verdict, recovered: Recovered, *, claims_exact: bool) -> 
     be missing, expired or duplicate; a pair that does not satisfy the query is no crash's fault.
     """
     detail = (
-        f"{recovered.guarantee.replace('_', ' ')}: {recovered.crashes:,} crashes, "
-        f"{recovered.restarts:,} restarts, {recovered.snapshots:,} snapshots; "
+        f"{recovered.guarantee.replace('_', ' ')}: "
+        f"{format_many(recovered.crashes, 'crash', 'crashes')}, "
+        f"{format_many(recovered.restarts, 'restart')}, "
+        f"{format_many(recovered.snapshots, 'snapshot')}; "
         f"{verdict.missing:,} missing, {verdict.duplicate:,} duplicate, "
         f"{verdict.spurious:,} spurious"
     )
     if recovered.marker_lost:
         detail += "; a marker was lost, and no snapshot came after that"
     if verdict.inconsistent:
-        detail += f"; {verdict.inconsistent:,} tuples reported with other pairs than are listed"
+        tuples = format_many(verdict.inconsistent, "tuple")
+        detail += f"; {tuples} reported with other pairs than are listed"
     passed: bool | None = None
     if not recovered.crashes or not claims_exact:
         pass
@@ -349,7 +353,8 @@ def _sinks(
     due += _ID_BYTES * ids_of_results + _COLLECTOR_BYTES * collectors
     if ours and nbytes != due:
         wrong.append(f"sinks received {nbytes:,} bytes, and what the files have takes {due:,}")
-    detail = f"the files have what {messages:,} messages brought, by rows of each sender"
+    brought = format_many(messages, "message")
+    detail = f"the files have what {brought} brought, by rows of each sender"
     detail += " and by bytes" if ours else "; own actors may send messages of other sizes"
     return CheckResult(name="sinks", passed=not wrong, detail="; ".join(wrong[:3]) or detail)
 

@@ -24,6 +24,7 @@ from joins.sliding_column import values_at
 from netsim.network import link_between
 from netsim.outcome import Outcome
 from netsim.trace import COLUMNS, READ_ROWS, TIMES, name_codes, trace_names
+from scenarios.formatting import format_many
 from scenarios.verdict import CheckResult
 
 _MOST_BYTES = 2**30
@@ -252,7 +253,8 @@ def check_fifo(trace: ReadTrace) -> CheckResult:
     return CheckResult(
         name="fifo",
         passed=trace.overtaken == 0 if trace.received else None,
-        detail=f"{trace.overtaken:,} messages overtaken on {len(trace.received):,} channels",
+        detail=f"{format_many(trace.overtaken, 'message')} overtaken on "
+        f"{format_many(len(trace.received), 'channel')}",
     )
 
 

@@ -375,6 +375,11 @@ def test_a_place_that_cannot_be_written_is_named(good: FinishedRun, tmp_path: Pa
     ("verdict", "shown"),
     [
         (passed_verdict(12), "Exactly the 12 expected pairs came out, each once."),
+        (passed_verdict(1), "Exactly the 1 expected pair came out, once."),
+        (
+            Verdict(claims_exact=False, expected=1, produced=2, inconsistent=1, late=1),
+            "1 pair was expected, 2 came out: 1 tuple whose counts or",
+        ),
         (passed_verdict(0), "No pair was expected and none came out"),
         (failed_verdict(), "5 pairs were expected, 4 came out: 1 missing. Failed: oracle."),
         (

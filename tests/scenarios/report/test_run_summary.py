@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import joinsim as js
 from scenarios.formatting import TableCell, TextTable
@@ -21,6 +24,7 @@ from scenarios.report.run_summary import (
     summary_text,
 )
 from scenarios.run import FinishedRun
+from scenarios.terminal.views import show_streams
 from scenarios.verdict import CheckResult
 from tests.scenarios.toy_run import failed_verdict, toy_config, toy_report
 
@@ -135,3 +139,14 @@ def test_a_rate_beyond_what_the_system_takes_is_named() -> None:
 
 def test_without_a_rate_there_is_nothing_to_say() -> None:
     assert load_of(batch_rows=50) is None
+
+
+def test_a_run_of_one_tuple_is_counted_in_the_singular() -> None:
+    query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '2')"
+    finished = js.run(query, {"T": {"x": [1]}}, topology="nested_loop").finished
+    shown = StringIO()
+    show_streams(Console(file=shown, width=200), finished.plan)
+    assert "stream T: 1 of 1 tuple, 0 rejected" in shown.getvalue()
+    details = [check.detail for check in finished.verdict.checks]
+    for said in (*details, *map(str, dict(summary_rows(finished)).values())):
+        assert not re.search(r"\b1 (tuple|pair|message|channel|row|actor)s\b", said)
