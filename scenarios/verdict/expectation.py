@@ -119,17 +119,17 @@ class ColumnSums(Counter[str]):
     @classmethod
     def of_stream(cls, file: StreamData) -> ColumnSums:
         """Return the sums of the tuples that a run reads of a stream."""
-        sums, first, tuples = cls(), 0, file.tuples
+        sums, first = cls(), 0
         dtypes = {"ts": "int64", **file.schema.fields}
         for block in _blocks(file, list(dtypes)):
-            block = block.slice(0, tuples - first)
+            block = block if file.rows is None else block.slice(0, file.rows - first)
             columns = {
                 name: np.asarray(block[name].to_numpy(zero_copy_only=False), dtype)
                 for name, dtype in dtypes.items()
             }
             sums.add(np.arange(first, first + len(block)), columns)
             first += len(block)
-            if first == tuples:
+            if first == file.rows:
                 break
         return sums
 

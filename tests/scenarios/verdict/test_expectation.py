@@ -149,11 +149,19 @@ def _merges_ties_the_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "merged_places", merged)
 
 
+def _counts_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    tuples = feed.StreamTable.tuples
+    monkeypatch.setattr(
+        feed.StreamTable, "tuples", property(lambda self: tuples.__get__(self) // 2)
+    )
+
+
 @pytest.mark.parametrize(
     ("run", "breaks", "words"),
     [
         (RUNS["hash_join"], _swaps_columns, "what was read of column"),
         (RUNS["spo_join"], _loses_fractions, "what was read of column y"),
+        (RUNS["split_join"], _counts_half, "what was read of column"),
         (RUNS["hash_join"], _merges_ties_the_other_way, "merged in another order"),
     ],
 )
