@@ -30,7 +30,7 @@ from joins.matches import Matches
 from joins.oracle.match import Column, Comparison, Seen, Visible, compare, match_ranges
 from joins.queries.conditions import Field
 from joins.queries.interval import Interval
-from joins.queries.query import JoinQuery
+from joins.queries.query import JoinQuery, Predicate
 from joins.threads import usable_cores
 
 _INT64 = np.iinfo(np.int64)
@@ -233,7 +233,7 @@ def _match(
         last = np.where(question.is_late(base, probes.id[order]), first, last)
     if common.kind == "f":
         last = np.where(np.isnan(base_key[order]), first, last)
-    if len(query.predicates) == (query.key is not None) and not question.enumerate_ids:
+    if len(query.predicates) == (_key(query) is not None) and not question.enumerate_ids:
         yield _sums_of_rows(base, probes.id, order, around.id[stored_order], first, last)
         return
     seen = Seen(query, base, probes.take(order), around.take(stored_order), first, last)
@@ -260,11 +260,16 @@ def _sums_of_rows(
     return Matches(stream=stream, probe_id=ids, count=count, fingerprint=fingerprint)
 
 
+def _key(query: JoinQuery) -> Predicate | None:
+    """Return the first equality as it is written; the joins' own choice is not used."""
+    return next((one for one in query.predicates if one.operator.symbol == "="), None)
+
+
 def _keys(query: JoinQuery, stream: int, batch: Batch) -> np.ndarray:
     """Return the values of the first equality; all 0 without one."""
-    if query.key is None:
+    predicate = _key(query)
+    if predicate is None:
         return np.zeros(len(batch), np.int64)
-    predicate = query.predicates[query.key]
     field = predicate.left if predicate.left.stream == stream else predicate.right
     return batch.fields[field.name]
 

@@ -336,7 +336,7 @@ def _near(comparison: Comparison) -> _Candidates | None:
     A tuple can only satisfy ``=`` or a band with tuples whose value is near its own.
     """
     near = [
-        p for p in comparison.predicates if p.operator.is_equality or isinstance(p.operator, Band)
+        p for p in comparison.predicates if p.operator.symbol == "=" or isinstance(p.operator, Band)
     ]
     if not near or not len(comparison.first) or not len(comparison.hashes):
         return None

@@ -19,7 +19,7 @@ import sqlglot
 from sqlglot import exp
 
 from joins.oracle.match import evaluate
-from joins.queries.conditions import Field, prepared_name
+from joins.queries.conditions import Field
 from joins.queries.query import JoinQuery
 from joins.queries.windows import StreamWindows, Window
 from scenarios.verdict import CheckResult
@@ -181,9 +181,11 @@ def _extents(query: JoinQuery) -> list[tuple[Any, ...]]:
     """Return the windows or the interval of *query*, as `Reading.extents`."""
     if query.interval:
         interval = query.bound_interval
-        probe, base = (_column(query, side) for side in query.interval.fields)
+        in_order = sorted(query.interval.fields, key=lambda side: side.stream == interval.base)
+        probe, base = (_column(query, side) for side in in_order)
         return [(probe, base, interval.lower_ns, interval.upper_ns)]
-    named: list[tuple[str | None, Window]] = [(None, query.windows[0])]
+    # One clause gives every stream the same window: another one counts as one too many.
+    named: list[tuple[str | None, Window]] = [(None, w) for w in dict.fromkeys(query.windows)]
     if isinstance(query.window, StreamWindows):
         sizes = dict(zip(query.streams, query.windows, strict=True))
         named = [(stream, sizes[stream]) for stream in query.window.streams]
@@ -242,5 +244,13 @@ def _column_of(node: exp.Expr, streams: tuple[str, ...]) -> Column:
     if not isinstance(node, exp.Column):
         raise _UnreadableError(f"{node.sql()} is no field")
     if len(streams) > 1:
-        return node.table, prepared_name(node.name), 0
-    return streams[0], prepared_name(node.name[:-1]), int(node.name[-1])
+        return node.table, _prepared(node.name), 0
+    return streams[0], _prepared(node.name[:-1]), int(node.name[-1])
+
+
+def _prepared(column: str) -> str:
+    """Return what a column is called in a prepared stream, by a rule of our own.
+
+    The parser's rule is not used: were it wrong, both readings would name the same wrong column.
+    """
+    return f"source_{column}" if column.lower() == "id" else column

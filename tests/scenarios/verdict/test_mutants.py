@@ -17,10 +17,13 @@ from actors.panjoin.chain import Chain
 from actors.spo_join.po_join_pe import PoJoinPE
 from actors.window_join import GridRouting, HashRouting, ReplicatedRouting, RoundRobinRouting
 from joins.indexes.windows.chain_index import ChainIndex
+from joins.queries import conditions, parser
 from joins.queries.conditions import OPERATORS, Band, ComparisonOperator
 from joins.queries.interval import Interval
+from joins.queries.query import JoinQuery
 from joins.queries.windows import Window, WindowBounds
 from joins.semijoins.operand_windows import Horizon
+from scenarios.verdict import second_reading
 from tests.scenarios.verdict.broken import (
     Break,
     also,
@@ -50,6 +53,7 @@ INTERVAL = (
     "SELECT * FROM R, S WHERE R.k = S.k AND R.x <= S.x "
     "AND S.ts BETWEEN R.ts - INTERVAL '150 ns' AND R.ts + INTERVAL '150 ns'"
 )
+UNEVEN = INTERVAL.replace("R.ts + INTERVAL '150 ns'", "R.ts + INTERVAL '50 ns'")
 LATE = {"disorder": "400 ns", "watermark_lag": "100 ns", "batch_rows": 10}
 SMALL = {"batch_rows": 20}
 
@@ -105,6 +109,7 @@ RUNS = {
     "panjoin": Ordinary("panjoin", parameters={"subwindow": 16}),
     "ibwj": Ordinary("ibwj", BAND),
     "semijoin": Ordinary("semijoin", THREE),
+    "uneven interval": Ordinary("kp_oij", UNEVEN, LATE),
 }
 """Every system, those with a query of their own where the ordinary one is not for them."""
 
@@ -182,8 +187,26 @@ def _delayed(*, times: int) -> Any:
     return broken
 
 
+def _of_second_stream(**changes: Any) -> Break:
+    """Have the window of the second stream read otherwise than the first one's."""
+
+    def broken(original: Any, self: Any) -> tuple[Window, ...]:
+        first, second, *others = original(self)
+        return first, replace(second, **changes), *others
+
+    return wrapped(JoinQuery, "windows", broken)
+
+
 def _reads_strictly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPERATORS, "<=", OPERATORS["<"])
+
+
+def _reads_another_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(column: str) -> str:
+        return "k" if column == "x" else column
+
+    for module in (conditions, parser, second_reading):
+        monkeypatch.setattr(module, "prepared_name", wrong, raising=False)
 
 
 def _all_late(original: Any, self: Any) -> Any:
@@ -196,6 +219,29 @@ MUTANTS = {
     "answers for tuples that do not exist": Mutant("hash_join", also(of_no_tuple), "invented"),
     "answers for the other stream": Mutant("kp_oij", also(of_other_stream), "invented"),
     "reads <= as <": Mutant("hash_join", _reads_strictly, "query"),
+    # What the joins and the oracle take from the query alike.
+    "a longer window of the second stream": Mutant(
+        "nested_loop", _of_second_stream(length=100), "query"
+    ),
+    "a longer slide of the second stream": Mutant(
+        "split_join", _of_second_stream(slide=50), "query"
+    ),
+    "a shorter window of one of three streams": Mutant(
+        "semijoin", _of_second_stream(length=200), "query"
+    ),
+    "another base of the interval": Mutant(
+        "uneven interval",
+        wrapped(
+            JoinQuery,
+            "bound_interval",
+            lambda original, self: replace(original(self), base=1 - original(self).base),
+        ),
+        "query",
+    ),
+    "an order taken for the key of an interval join": Mutant(
+        "uneven interval", wrapped(JoinQuery, "key", lambda original, self: 1), "missing"
+    ),
+    "reads another column's name": Mutant("hash_join", _reads_another_column, "query"),
     # What is sent on, without lists.
     "counts for tuples that do not exist": Mutant("panjoin", also(of_no_tuple), "rows", False),
     "counts for the other stream": Mutant("dp_oij", also(of_other_stream), "rows", False),
