@@ -146,8 +146,10 @@ class TopologyRanking(WrittenResult):
         for other in self.shown[1:]:
             theirs = other.estimate(goal)
             if other.topology != one.topology and mine and theirs:
-                same = other.rows == one.rows or GOALS[goal].saturated  # or extrapolated to it
-                ratio = _ratio(mine, theirs, highest=GOALS[goal].highest) if same else "ahead of"
+                same = other.rows == one.rows
+                comparable = same or GOALS[goal].saturated  # it is extrapolated
+                highest = GOALS[goal].highest
+                ratio = _ratio(mine, theirs, highest=highest) if comparable else "ahead of"
                 over = "" if same else f" over {format_many(other.rows, 'tuple')} of each stream"
                 first += f", {ratio} {other.label} ({format_estimate(theirs)}{over})"
                 others = [*_hottest(one), *_hottest(other)]

@@ -160,7 +160,11 @@ def test_latencies_of_runs_of_unequal_length_have_no_ratio(advice: js.Advice) ->
     shorter = replace(best_of_topologies(ranked)["split_oij"], rows=125, last=False)
     for goal, compared in (
         ("latency", rf"p95, ahead of {shorter.label} \(.* over 125 tuples of each stream\)\. "),
-        ("throughput", rf"tuples/s, [\d.]+ times as good as {shorter.label} \(.*\)\. "),
+        (
+            "throughput",
+            rf"tuples/s, [\d.]+ times as good as {shorter.label} "
+            r"\(.* over 125 tuples of each stream\)\. ",
+        ),
     ):
         one = replace(advice.result, goals=(goal,), ranked=(ranked[0], shorter))
         assert re.search(compared, one.why), one.why
