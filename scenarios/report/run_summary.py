@@ -159,6 +159,11 @@ def describe_verdict(verdict: Verdict) -> str:
     ]
     if not verdict.tested:
         text = "No pair was expected and none came out: exactness was not tested."
+    elif verdict.exact and verdict.misread:
+        pairs = format_many(verdict.expected, "pair")
+        text = (
+            f"{pairs} came out, as the joins read the query, which another parser reads otherwise."
+        )
     elif verdict.exact:
         pairs = format_many(verdict.expected, "expected pair")
         text = f"Exactly the {pairs} came out, {'' if verdict.expected == 1 else 'each '}once."

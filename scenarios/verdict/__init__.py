@@ -89,6 +89,11 @@ class Verdict:
         return not (wrong or self.differing_tuples or self.inconsistent)
 
     @property
+    def misread(self) -> bool:
+        """Whether the expected pairs may not be those of the query as it is written."""
+        return any(check.name == "query" and check.passed is False for check in self.checks)
+
+    @property
     def unknown(self) -> list[str]:
         """What was not looked at: the checks without a finding, and why."""
         return [f"{check.name}: {check.detail}" for check in self.checks if check.passed is None]

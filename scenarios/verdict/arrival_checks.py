@@ -295,7 +295,7 @@ def _why_not(plan: Plan, sources: int, emitters: bool) -> str:
     if plan.feeding.rate_tps is None and sources > 1:
         return "several sources feed without a rate"
     if plan.recovers:
-        return "results wait for snapshots, or come again"
+        return "results may wait, come again or be lost where actors crash"
     if _has_wrong_clocks(plan):
         return "clocks are wrong"
     if plan.query.interval or plan.feeding.disorder:

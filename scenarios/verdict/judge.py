@@ -333,7 +333,11 @@ def _sinks(
     to_sinks = [channel for channel in trace.received if specs[channel[1]].actor is Sink]
     messages = sum(trace.received[channel] for channel in to_sinks)
     if outcome.recovered or not messages:
-        why = "results wait for snapshots, or come again" if messages else "nothing reached a sink"
+        why = (
+            "results may wait, come again or be lost where actors crash"
+            if messages
+            else "nothing reached a sink"
+        )
         return CheckResult(name="sinks", passed=None, detail=why)
     sent: Counter[str] = Counter()
     for channel in to_sinks:

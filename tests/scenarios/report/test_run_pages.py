@@ -380,6 +380,16 @@ def test_a_place_that_cannot_be_written_is_named(good: FinishedRun, tmp_path: Pa
             Verdict(claims_exact=False, expected=1, produced=2, inconsistent=1, late=1),
             "1 pair was expected, 2 came out: 1 tuple whose counts or",
         ),
+        (
+            Verdict(
+                claims_exact=True,
+                expected=9,
+                produced=9,
+                checks=[CheckResult(name="query", passed=False, detail="it reads < as <=")],
+            ),
+            "9 pairs came out, as the joins read the query, which another parser reads otherwise. "
+            "Failed: query.",
+        ),
         (passed_verdict(0), "No pair was expected and none came out"),
         (failed_verdict(), "5 pairs were expected, 4 came out: 1 missing. Failed: oracle."),
         (
