@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -187,12 +188,12 @@ def _delayed(*, times: int) -> Any:
     return broken
 
 
-def _of_second_stream(**changes: Any) -> Break:
+def _of_second_stream(change: Callable[[Window], dict[str, int]]) -> Break:
     """Have the window of the second stream read otherwise than the first one's."""
 
     def broken(original: Any, self: Any) -> tuple[Window, ...]:
         first, second, *others = original(self)
-        return first, replace(second, **changes), *others
+        return first, replace(second, **change(second)), *others
 
     return wrapped(JoinQuery, "windows", broken)
 
@@ -221,13 +222,13 @@ MUTANTS = {
     "reads <= as <": Mutant("hash_join", _reads_strictly, "query"),
     # What the joins and the oracle take from the query alike.
     "a longer window of the second stream": Mutant(
-        "nested_loop", _of_second_stream(length=100), "query"
+        "nested_loop", _of_second_stream(lambda window: {"length": 2 * window.length}), "query"
     ),
     "a longer slide of the second stream": Mutant(
-        "split_join", _of_second_stream(slide=50), "query"
+        "split_join", _of_second_stream(lambda window: {"slide": window.length}), "query"
     ),
     "a shorter window of one of three streams": Mutant(
-        "semijoin", _of_second_stream(length=200), "query"
+        "semijoin", _of_second_stream(lambda window: {"length": window.slide}), "query"
     ),
     "another base of the interval": Mutant(
         "uneven interval",
