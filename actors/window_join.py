@@ -332,6 +332,8 @@ _LEAST_ROWS = 1024
 """Arrivals of a step at the least: what it costs by itself is paid once in so many."""
 
 _STEPS_A_WINDOW = 4
+"""With steps as long as the window, twice what a tuple sees is stored: chain indexes took a third
+longer, in windows of 3,000."""
 
 
 def cut_by_window(share: Share) -> list[Share]:

@@ -86,9 +86,8 @@ def count_less(rows: np.ndarray, row: int, begin: int, width: int, key: int) -> 
 
     Vectors of `LANES` slots, whose counts are single bits: the compiler's own vectors add up words.
     """
-    if (
-        width == NODE_SLOTS
-    ):  # Nearly always; a loop over vectors takes longer to set up than to run.
+    # The usual width: a loop over vectors takes longer to set up than to run.
+    if width == NODE_SLOTS:
         return int(lanes_less(rows, row, begin, key) + lanes_less(rows, row, begin + LANES, key))
     return _count_less_of(rows, row, begin, width, key)
 

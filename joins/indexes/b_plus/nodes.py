@@ -136,9 +136,8 @@ def has_free_nodes(nodes: Nodes) -> bool:
 def _count_below(keys: np.ndarray, node: int, size: int, key: int) -> int:
     """Count the keys of row *node*, *size* in use, that are less than *key*."""
     width = keys.shape[1]
-    if (
-        width != NODE_SLOTS
-    ):  # That one is compared whole: a branch on its size would be mispredicted.
+    # A node of the usual width is compared whole: a branch on its size would be mispredicted.
+    if width != NODE_SLOTS:
         width = min(width, size + -size % LANES)
     return count_less(keys, node, 0, width, key)
 
