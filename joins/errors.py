@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -53,9 +54,10 @@ class OutputError(JoinsimError):
     """
 
 
-_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | {
-    0x7F: 0x2421
+_PICTURES = {chr(code): chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n\r"} | {
+    "\x7f": "\u2421"
 }
+_CONTROLS = re.compile(f"[{''.join(_PICTURES)}]")
 
 
 def show_controls(text: str) -> str:
@@ -66,7 +68,8 @@ def show_controls(text: str) -> str:
     >>> show_controls("a\x1bb")
     'a␛b'
     """
-    return text.translate(_PICTURES)
+    # By a pattern, as str.translate takes a tenth of a second for a page of a megabyte.
+    return _CONTROLS.sub(lambda found: _PICTURES[found[0]], text)
 
 
 def suggest(name: str, known: Iterable[str], opening: str = "there are") -> str:
