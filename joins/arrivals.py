@@ -26,7 +26,10 @@ class Arrivals:
     @property
     def nbytes(self) -> int:
         """Size on the wire in bytes: the tuples, and the arrival number of each."""
-        return sum([part.nbytes for part in self.parts] + [seq.nbytes for seq in self.seq])
+        nbytes = 0
+        for part, seq in zip(self.parts, self.seq, strict=True):
+            nbytes += part.nbytes + seq.nbytes
+        return nbytes
 
     def __len__(self) -> int:
         return sum(map(len, self.seq))

@@ -487,15 +487,14 @@ class Kernel:
         )
         letter.handle = None
         node.inbox.append(letter)
-        self._start_if_free(node, now)
-
-    def _start_if_free(self, node: Node, now: int) -> None:
-        """Serve the next message of *node*, unless it serves one or has one that waits for room."""
-        if node.inbox and not node.busy and not node.unsent:
+        if not node.busy and not node.unsent:
             self._start(node, now)
 
     def _start(self, node: Node, now: int) -> None:
-        """Serve the first message in the inbox of *node*, now or when its site has a core."""
+        """Serve the first message in the inbox of *node*, now or when its site has a core.
+
+        A node that is busy serves one already; one with unsent messages waits for room for them.
+        """
         node.busy = True
         site = node.site
         if not site.free_cores:
@@ -538,7 +537,9 @@ class Kernel:
 
     def _resume(self, letter: Letter, now: int) -> None:
         """Resume the sender of *letter*, its last message that waited for room."""
-        self._start_if_free(letter.sender, now)
+        node = letter.sender
+        if node.inbox and not node.busy and not node.unsent:
+            self._start(node, now)
 
     def _sync(self, letter: Letter, now: int) -> None:
         node = letter.receiver
@@ -650,7 +651,8 @@ class Kernel:
         site.free_cores += 1
         if site.ready:
             self._start(heappop(site.ready)[2], now)
-        self._start_if_free(node, now)
+        if node.inbox and not node.unsent:
+            self._start(node, now)
 
     def _set_timers(self, node: Node, timers: list[tuple[int, str]], now: int) -> None:
         for at_ns, name in timers:

@@ -356,7 +356,8 @@ class RecoveringKernel(FaultyKernel):
         letter.epoch = self._parts[node.rank].epoch
         letter.reply = _Pause(pause_ns=nbytes * BYTE_NS // self.storage_bps)
         node.inbox.append(letter)
-        self._start_if_free(node, now)
+        if not node.busy and not node.unsent:
+            self._start(node, now)
 
     def _send_markers(self, node: Node, now: int) -> None:
         """Send a marker down each channel, behind all messages of the epoch before."""
