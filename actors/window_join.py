@@ -346,7 +346,8 @@ def cut_by_window(share: Share) -> list[Share]:
     parts = share.parts
     seen = max(int((part.stop - part.start).max(initial=0)) for part in parts)
     first, last = share.span
-    if last + 1 - first <= max(_LEAST_ROWS, seen):
+    filling = not any(part.start[-1:].any() for part in parts)  # no tuple has left a window yet
+    if filling or last - first <= max(_LEAST_ROWS, seen):
         return [share]
     cuts = np.arange(first, last + 1, max(_LEAST_ROWS, seen // _STEPS_A_WINDOW))[1:]
     # How many tuples came before each: of its own stream, and of the other.

@@ -233,3 +233,23 @@ def test_a_tuple_costs_no_more_in_a_message_of_many_windows(name: str) -> None:
         return sum(run.trace["done_ns"].to_numpy() - run.trace["started_ns"].to_numpy())
 
     assert busy_ns(24_000) < 1.5 * busy_ns(1_000)
+
+
+@pytest.mark.parametrize("streams", ["T.x1 < T.x2 AND T.y1 > T.y2", "R.x < S.x AND R.y > S.y"])
+def test_a_message_no_longer_than_the_window_is_joined_at_once(streams: str) -> None:
+    """Also while windows fill, when its tuples see fewer than there are in it."""
+    rng = np.random.default_rng(1)
+    names = ("R", "S") if "R." in streams else ("T",)
+    tables = {name: {field: rng.integers(0, 1_000, 12_000) for field in "xy"} for name in names}
+    query = (
+        f"SELECT * FROM {', '.join(names)} WHERE {streams} WINDOW AS (SLIDE INTERVAL '1' ON '4000')"
+    )
+
+    def digest() -> str:
+        run = js.run(query, tables, topology="b_plus_tree", feeding={"batch_rows": 4_000})
+        return run.digest
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(window_join, "cut_by_window", lambda share: [share])
+        whole = digest()
+    assert digest() == whole
