@@ -290,7 +290,7 @@ class Joiner(Actor):
     def receive(self, message: Message, context: Context) -> None:
         """Store, probe, answer and expire, in steps where a message is longer than the window."""
         share: Share = message.payload
-        first, *others = cut_by_window(share) if self._searches_all else [share]
+        first, *others = self._cut(share)
         found = self._join(first.parts, context)
         for step in others:
             self._expire(step.horizon, context)
@@ -299,6 +299,16 @@ class Joiner(Actor):
             matches, born_ns = zip(*found, strict=True)
             context.send("sink", Answers(matches, born_ns, share.span))
         self._expire(share.horizon, context)
+
+    def _cut(self, share: Share) -> list[Share]:
+        """Return *share* in steps, where its tuples would else search far more than they see."""
+        if not self._searches_all:
+            return [share]
+        stored = [
+            self.routing.stored_at(stream, part.batch).at(self.pe).sum()
+            for stream, part in enumerate(share.parts)
+        ]
+        return cut_by_window(share, int(sum(stored)))
 
     def _join(
         self, parts: tuple[Probes, ...], context: Context
@@ -328,31 +338,33 @@ class Joiner(Actor):
             expire(context, self._index, index, before)
 
 
-_LEAST_ROWS = 1024
-"""Arrivals of a step at the least: what it costs by itself is paid once in so many."""
+_LEAST_STORED = 1024
+"""Tuples that a step stores at the least: what it costs by itself is paid once in so many."""
 
 _STEPS_A_WINDOW = 4
 """With steps as long as the window, twice what a tuple sees is stored: chain indexes took a third
 longer, in windows of 3,000."""
 
 
-def cut_by_window(share: Share) -> list[Share]:
+def cut_by_window(share: Share, stored: int) -> list[Share]:
     """Return a *share* longer than a window as shorter steps, each with the *horizon* before it.
 
-    All of a step is stored before its tuples probe. Messages grow while a joiner is behind, to many
-    times the tuples of a short window; an index that searches all that is stored would then search
-    far more than any tuple sees.
+    All of a step is stored before its tuples probe, *stored* tuples in the whole share. Messages
+    grow while a joiner is behind, to many times the tuples of a short window; an index that
+    searches all that is stored would then search far more than any tuple sees.
     """
     parts = share.parts
     seen = max(int((part.stop - part.start).max(initial=0)) for part in parts)
-    first, last = share.span
+    length = max([int(np.ptp(part.batch.id)) for part in parts if len(part)], default=0)
+    steps = min(_STEPS_A_WINDOW * length // max(seen, 1), stored // _LEAST_STORED)
     filling = not any(part.start[-1:].any() for part in parts)  # no tuple has left a window yet
-    if filling or last - first <= max(_LEAST_ROWS, seen):
+    if filling or length <= seen or steps < 2:
         return [share]
-    cuts = np.arange(first, last + 1, max(_LEAST_ROWS, seen // _STEPS_A_WINDOW))[1:]
+    first, last = share.span
+    cuts = np.linspace(first, last + 1, steps, endpoint=False, dtype=np.int64)[1:]
     # How many tuples came before each: of its own stream, and of the other.
     orders = [part.batch.id if len(parts) == 1 else part.batch.id + part.stop for part in parts]
-    steps, begins = [], [0] * len(parts)
+    shares, begins = [], [0] * len(parts)
     places = [[*np.searchsorted(order, cuts).tolist(), len(order)] for order in orders]
     for ends in zip(*places, strict=True):
         step = [part.slice(*rows) for part, *rows in zip(parts, begins, ends, strict=True)]
@@ -360,9 +372,9 @@ def cut_by_window(share: Share) -> list[Share]:
         horizon = (
             int(part.start[begin]) if begin < len(part) else beyond for part, begin, beyond in left
         )
-        steps.append(Share(tuple(step), tuple(horizon), share.span))
+        shares.append(Share(tuple(step), tuple(horizon), share.span))
         begins = list(ends)
-    return steps
+    return shares
 
 
 def expire(context: Context, name: str, index: Index, horizon: int) -> None:

@@ -195,12 +195,12 @@ def test_a_tuple_is_shipped_as_often_as_the_system_says(
     ),
     rows=st.tuples(st.integers(1, 150), st.integers(1, 150)),
     batch_rows=st.sampled_from([7, 60, 1_000]),
-    least_rows=st.integers(1, 12),
+    least_stored=st.integers(1, 12),
 )
 @settings(max_examples=15)
 def test_messages_longer_than_the_window_are_joined_exactly(
     name: str, seed: int, streams: str, window: str, rows: tuple[int, int], batch_rows: int,
-    least_rows: int,
+    least_stored: int,
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(seed)
     tables = {
@@ -213,7 +213,7 @@ def test_messages_longer_than_the_window_are_joined_exactly(
     }
     query = f"SELECT * FROM {', '.join(tables)} WHERE {streams} WINDOW AS (SLIDE INTERVAL {window})"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(window_join, "_LEAST_ROWS", least_rows)
+        patch.setattr(window_join, "_LEAST_STORED", least_stored)
         run = js.run(query, tables, topology=name, pairs=True, feeding={"batch_rows": batch_rows})
     assert run.verdict.exact
     assert run.verdict.passed is not False
@@ -236,20 +236,31 @@ def test_a_tuple_costs_no_more_in_a_message_of_many_windows(name: str) -> None:
 
 
 @pytest.mark.parametrize("streams", ["T.x1 < T.x2 AND T.y1 > T.y2", "R.x < S.x AND R.y > S.y"])
-def test_a_message_no_longer_than_the_window_is_joined_at_once(streams: str) -> None:
-    """Also while windows fill, when its tuples see fewer than there are in it."""
+@pytest.mark.parametrize(
+    ("window", "pes"),
+    [(4_000, 1), (500, 16)],
+    ids=["no longer than the window", "few of whose tuples each PE stores"],
+)
+def test_a_message_is_joined_at_once_where_steps_would_save_nothing(
+    window: int, pes: int, streams: str
+) -> None:
+    """While windows fill, too, when its tuples see fewer than there are in one."""
     rng = np.random.default_rng(1)
     names = ("R", "S") if "R." in streams else ("T",)
     tables = {name: {field: rng.integers(0, 1_000, 12_000) for field in "xy"} for name in names}
     query = (
-        f"SELECT * FROM {', '.join(names)} WHERE {streams} WINDOW AS (SLIDE INTERVAL '1' ON '4000')"
+        f"SELECT * FROM {', '.join(names)} WHERE {streams} "
+        f"WINDOW AS (SLIDE INTERVAL '1' ON '{window}')"
     )
 
     def digest() -> str:
-        run = js.run(query, tables, topology="b_plus_tree", feeding={"batch_rows": 4_000})
+        feeding = {"batch_rows": 4_000}
+        run = js.run(
+            query, tables, topology="split_join", index="b_plus_tree", pes=pes, feeding=feeding
+        )
         return run.digest
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(window_join, "cut_by_window", lambda share: [share])
+        patch.setattr(window_join, "cut_by_window", lambda share, stored: [share])
         whole = digest()
     assert digest() == whole
