@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import Any, cast
 from zlib import crc32
@@ -212,6 +212,19 @@ class _Clock(simpy.Environment):
         self._now = now
         return bool(queue)
 
+    def __len__(self) -> int:
+        """How many events are pending."""
+        return len(self._events)
+
+    def pending(self) -> list[Any]:
+        """Return the events that are pending, in order."""
+        return [event for *_, event in sorted(self._events)]
+
+    def drop_unless(self, stays: Callable[[Any], bool]) -> None:
+        """Drop the pending events but those that *stays* is true of."""
+        self._events[:] = [one for one in self._events if stays(one[4])]
+        heapify(self._events)
+
 
 @dataclass(slots=True, eq=False)
 class ChannelState:
@@ -353,8 +366,11 @@ class Kernel:
 
     def _refuse_endless_timers(self) -> None:
         """Raise :exc:`ActorError` naming the actor that sets timers; not while a source has one."""
-        events = (event for *_, event in sorted(self._clock._events))
-        timers = (one for one in events if type(one) is Letter and one.sender is one.receiver)
+        timers = (
+            one
+            for one in self._clock.pending()
+            if type(one) is Letter and one.sender is one.receiver
+        )
         at_work = [timer.receiver for timer in timers]
         at_work += [node for node in self._nodes.values() if node.inbox]
         if at_work and not any(node.is_source for node in at_work):

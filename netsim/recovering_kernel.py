@@ -420,7 +420,7 @@ class RecoveringKernel(FaultyKernel):
 
     def _finished(self) -> bool:
         """Whether all scheduled events are ones that do not keep a run going."""
-        return len(self._clock._events) == self._idle_controls
+        return len(self._clock) == self._idle_controls
 
     def _await_crash(self, node: Node, now: int) -> None:
         """Schedule the next crash of *node*, at *now* or later."""
@@ -489,9 +489,7 @@ class RecoveringKernel(FaultyKernel):
             for channel in node.channels.values():
                 channel.due, channel.last_first_bit_ns = channel.served, 0
         self._taking = None
-        events = self._clock._events
-        events[:] = [event for event in events if isinstance(event[4], _Control)]
-        heapify(events)
+        self._clock.drop_unless(lambda event: isinstance(event, _Control))
         self._clear_sites(now)
         self._reconnect()
         for node in self._nodes.values():
