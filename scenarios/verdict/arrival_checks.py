@@ -38,6 +38,9 @@ from scenarios.plan import Plan
 from scenarios.verdict import CheckResult, Offender
 from scenarios.verdict.expectation import CHUNK_ROWS
 
+RECOVERING = "results may wait, come again or be lost where actors crash"
+"""Why a run that recovers from crashes is not compared."""
+
 
 class LatenessCheck:
     """Compares every row of a run's ``late.parquet`` with when tuples arrived."""
@@ -295,7 +298,7 @@ def _why_not(plan: Plan, sources: int, emitters: bool) -> str:
     if plan.feeding.rate_tps is None and sources > 1:
         return "several sources feed without a rate"
     if plan.recovers:
-        return "results may wait, come again or be lost where actors crash"
+        return RECOVERING
     if _has_wrong_clocks(plan):
         return "clocks are wrong"
     if plan.query.interval or plan.feeding.disorder:

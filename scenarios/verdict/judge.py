@@ -39,7 +39,12 @@ from scenarios.plan import Plan
 from scenarios.result_readers import LatencyHistogram
 from scenarios.run_directory import TRACE
 from scenarios.verdict import CheckResult, Verdict
-from scenarios.verdict.arrival_checks import LatencyCheck, LatenessCheck, with_arrivals
+from scenarios.verdict.arrival_checks import (
+    RECOVERING,
+    LatencyCheck,
+    LatenessCheck,
+    with_arrivals,
+)
 from scenarios.verdict.expectation import Expectation
 from scenarios.verdict.oracle_check import PairComparison
 from scenarios.verdict.trace_checks import (
@@ -333,11 +338,7 @@ def _sinks(
     to_sinks = [channel for channel in trace.received if specs[channel[1]].actor is Sink]
     messages = sum(trace.received[channel] for channel in to_sinks)
     if outcome.recovered or not messages:
-        why = (
-            "results may wait, come again or be lost where actors crash"
-            if messages
-            else "nothing reached a sink"
-        )
+        why = RECOVERING if messages else "nothing reached a sink"
         return CheckResult(name="sinks", passed=None, detail=why)
     sent: Counter[str] = Counter()
     for channel in to_sinks:
