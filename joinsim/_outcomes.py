@@ -39,10 +39,10 @@ from scenarios.tables import with_texts
 from scenarios.verdict import Verdict
 
 if TYPE_CHECKING:  # by name below, in what the classes are generic in
-    from scenarios.advice import TopologyRanking  # noqa: F401
+    from scenarios.advice import CandidateRanking  # noqa: F401
     from scenarios.config import RunConfig
     from scenarios.engines.comparison import EngineRanking  # noqa: F401
-    from scenarios.many_runs import SystemComparison  # noqa: F401
+    from scenarios.many_runs import SystemRanking  # noqa: F401
     from scenarios.study.findings import Findings  # noqa: F401
     from scenarios.study.reproduction import ReproducedPaper  # noqa: F401
 
@@ -392,7 +392,7 @@ class Reproduction(_Several["ReproducedPaper"]):
         return [reproduction_table(self.result.claim_records)]
 
 
-class Comparison(_Several["SystemComparison"]):
+class Comparison(_Several["SystemRanking"]):
     """One query on several systems, fastest first.
 
     Its ``directory`` has ``compare.json``.
@@ -445,7 +445,7 @@ class Comparison(_Several["SystemComparison"]):
         return [comparison_table(self.result)]
 
 
-class Advice(_Several["TopologyRanking"]):
+class Advice(_Several["CandidateRanking"]):
     """Which topology to choose: candidates ranked, why, and what would change that.
 
     Its ``directory`` has ``advice.json`` and ``advice.toml``, which runs the winner unless a stream

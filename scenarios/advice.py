@@ -80,7 +80,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopologyRanking(WrittenResult):
+class CandidateRanking(WrittenResult):
     """The candidates ranked, the best first, and why."""
 
     file = "advice.json"
@@ -284,7 +284,7 @@ def advise(
     seeds: int,
     prices: Mapping[str, float] | None,
     on_round: Callable[[str, int, int], None],
-) -> TopologyRanking:
+) -> CandidateRanking:
     """Search for the best candidates, simulate what would change that, and run real engines.
 
     Most is as for `joinsim.advise`; *prepare* returns the query's streams, *settings* are as for
@@ -336,7 +336,7 @@ def advise(
     search.share = 1.0
     changes = tuple(_changes(search, ranked, query, streams))
     measured = _run_engines(search, best.configure(config), real_engines) if real_engines else None
-    return TopologyRanking(
+    return CandidateRanking(
         config=config,
         goals=tuple(goals),
         rate_tps=search.rate_tps,

@@ -205,8 +205,8 @@ def split_settings(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SystemComparison(WrittenResult):
-    """What was compared, best first."""
+class SystemRanking(WrittenResult):
+    """Systems ranked by throughput, the fastest first."""
 
     file = "compare.json"
 
@@ -289,7 +289,7 @@ def run_all(
     *,
     on_point: Callable[[int, str], None],
     replay: Callable[[RunConfig], str],
-) -> SystemComparison:
+) -> SystemRanking:
     """Run every plan into a folder of its own below *directory*; *failed* are results, too."""
     results = dict(failed)
     with one_ray_for(plans.values()):
@@ -301,7 +301,7 @@ def run_all(
     # Without a throughput are those that failed, and those of which no arrival is measured.
     tps = {label: one.record.get("throughput_tps") or -1.0 for label, one in results.items()}
     ranked = sorted(results, key=lambda label: -tps[label])
-    return SystemComparison(
+    return SystemRanking(
         base=first.config,
         results={label: results[label] for label in ranked},
         refused=refused,

@@ -80,7 +80,7 @@ def find_engines(names: str | Iterable[str]) -> list[Engine]:
 
 @dataclass(kw_only=True)
 class EngineRanking(WrittenResult):
-    """A comparison of engines, as far as it has got."""
+    """Engines ranked by wall time, the fastest first, as far as the comparison has got."""
 
     file = "compare.json"
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from actors.whole_files import write_text
-from scenarios.advice import TOML, TopologyRanking
+from scenarios.advice import TOML, CandidateRanking
 from scenarios.engines.comparison import IN_THE_CLOCK, EngineRanking
 from scenarios.formatting import VERDICT_WORDS, TextTable, by_reason, format_many
-from scenarios.many_runs import RunResult, SystemComparison
+from scenarios.many_runs import RunResult, SystemRanking
 from scenarios.measures import look_up
 from scenarios.plan import bound_line
 from scenarios.report.picture import (
@@ -98,12 +98,12 @@ def _(finished: FinishedRun) -> Picture:
 
 
 @picture_of.register
-def _(comparison: SystemComparison) -> Picture:
+def _(comparison: SystemRanking) -> Picture:
     return comparison_picture(comparison.results)
 
 
 @picture_of.register
-def _(advice: TopologyRanking) -> Picture:
+def _(advice: CandidateRanking) -> Picture:
     return comparison_picture(
         {
             one.label: RunResult(config=advice.config, record=one.saturated[0])
@@ -275,7 +275,7 @@ def write_reproduction(reproduction: ReproducedPaper, path: Path, replay: str) -
 
 
 @write_page.register
-def _(comparison: SystemComparison, path: Path, replay: str) -> Path:
+def _(comparison: SystemRanking, path: Path, replay: str) -> Path:
     base = comparison.base
     streams = [
         f"Stream {stream['name']}: {format_many(stream['rows'], 'tuple')}."
@@ -315,7 +315,7 @@ def _(comparison: SystemComparison, path: Path, replay: str) -> Path:
 
 
 @write_page.register
-def write_advice(advice: TopologyRanking, path: Path, replay: str) -> Path:
+def write_advice(advice: CandidateRanking, path: Path, replay: str) -> Path:
     """Write the page to *path*, and beside it the winner as ``advice.toml``, which it names."""
     write_text(path.parent / TOML, advice.toml)
     return fill_page(

@@ -26,10 +26,10 @@ from scenarios.formatting import (
 from scenarios.machine import versions
 
 if TYPE_CHECKING:
-    from scenarios.advice import TopologyRanking
+    from scenarios.advice import CandidateRanking
     from scenarios.config import FaultConfig, NetworkConfig
     from scenarios.engines.comparison import EngineRanking
-    from scenarios.many_runs import RunResult, SystemComparison
+    from scenarios.many_runs import RunResult, SystemRanking
     from scenarios.run import FinishedRun
     from scenarios.study.findings import Findings
     from scenarios.study.study import Chart
@@ -72,7 +72,7 @@ def offenders_table(finished: FinishedRun) -> TextTable:
     return TextTable(columns=columns, rows=rows)
 
 
-def comparison_table(comparison: SystemComparison) -> TextTable:
+def comparison_table(comparison: SystemRanking) -> TextTable:
     """Return the figures of each system, the fastest first."""
     rows: list[list[str | TableCell]] = []
     for label, result in comparison.results.items():
@@ -100,7 +100,7 @@ def comparison_table(comparison: SystemComparison) -> TextTable:
     return TextTable(columns=columns, rows=rows, text_columns=2)
 
 
-def advice_table(advice: TopologyRanking) -> TextTable:
+def advice_table(advice: CandidateRanking) -> TextTable:
     """Return the candidates that an advice shows, the best first, and over how many tuples."""
     from scenarios.advice import format_estimate
     from scenarios.topology_search import GOALS
@@ -121,7 +121,7 @@ def advice_table(advice: TopologyRanking) -> TextTable:
     return TextTable(columns=tuple(columns), rows=rows, text_columns=2)
 
 
-def changes_table(advice: TopologyRanking) -> TextTable:
+def changes_table(advice: CandidateRanking) -> TextTable:
     """Return what each system would come to with a change, and which would be best."""
     from scenarios.topology_search import GOALS
 
@@ -139,7 +139,7 @@ def changes_table(advice: TopologyRanking) -> TextTable:
     return TextTable(title="What would change it", columns=columns, rows=rows, text_columns=3)
 
 
-def measured_table(advice: TopologyRanking) -> TextTable:
+def measured_table(advice: CandidateRanking) -> TextTable:
     """Return what real engines did with the query; without rows where none ran."""
     title = "Real engines, measured on this machine, not in virtual time"
     if advice.engines is None:
@@ -150,7 +150,7 @@ def measured_table(advice: TopologyRanking) -> TextTable:
     return replace(chosen, title=title, rows=chosen.rows[: len(advice.engines.measured)])
 
 
-def left_out_table(advice: TopologyRanking) -> TextTable:
+def left_out_table(advice: CandidateRanking) -> TextTable:
     """Return what an advice has no figures of: no time was left, it failed, or it cannot run."""
     notes = engine_notes(advice.engines).rows if advice.engines else []
     rows = [

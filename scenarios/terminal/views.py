@@ -56,11 +56,11 @@ from topologies.actor_graph import ActorGraph, abbreviated
 from topologies.parameters import describe
 
 if TYPE_CHECKING:
-    from scenarios.advice import TopologyRanking
+    from scenarios.advice import CandidateRanking
     from scenarios.calibration.fit import Calibrated
     from scenarios.calibration.live_runs import LivePrediction
     from scenarios.engines.comparison import EngineRanking
-    from scenarios.many_runs import SystemComparison
+    from scenarios.many_runs import SystemRanking
     from scenarios.planners import Proposal
     from scenarios.study.findings import Findings
     from scenarios.study.reproduction import ReproducedPaper
@@ -165,9 +165,7 @@ def show_backends(out: Console, runs: Sequence[FinishedRun], *, equal: bool) -> 
     out.print(Text("digests equal", "bold green") if equal else Text("DIGESTS DIFFER", "bold red"))
 
 
-def show_comparison(
-    out: Console, comparison: SystemComparison, directory: Path, replay: str
-) -> None:
+def show_comparison(out: Console, comparison: SystemRanking, directory: Path, replay: str) -> None:
     """Print one table of all systems, fastest first, and what they cannot do."""
     print_table(out, comparison_table(comparison))
     base = comparison.base
@@ -187,7 +185,7 @@ def show_comparison(
     _show_files(out, directory / "compare.html", replay)
 
 
-def show_advice(out: Console, advice: TopologyRanking, directory: Path, replay: str) -> None:
+def show_advice(out: Console, advice: CandidateRanking, directory: Path, replay: str) -> None:
     """Print the ranking, why the first is first, what would change that, and how to run it."""
     print_wrapped(out, str(advice.statistics), "dim")
     print_table(out, advice_table(advice))
