@@ -466,7 +466,7 @@ class Scenario:
         self, out: str | Path | None, address: str | None, clock: WallClock, every_ns: int | None
     ) -> Run:
         """Prepare a single run and make it; while Spark prepares, compile what the run needs."""
-        from scenarios.rehearsing_ahead import rehearsing_ahead
+        from scenarios.rehearsal import rehearsing_ahead
         from scenarios.report.picture import making_vega_script
 
         stays = out is not None or self.keep  # and has a report

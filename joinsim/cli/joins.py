@@ -94,7 +94,7 @@ def _prepare_by_spark(terminal: Terminal) -> tuple[PreparedStream, ...]:
     from joinsim._scenario import Scenario
     from scenarios.observer import COMPILING
     from scenarios.preparation import prepare_by_spark
-    from scenarios.rehearsing_ahead import rehearsing_ahead
+    from scenarios.rehearsal import rehearsing_ahead
 
     config = Scenario(DEMO_SCENARIO).config
     query = parse_query(config.query)

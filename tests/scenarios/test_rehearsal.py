@@ -14,8 +14,7 @@ from scenarios import rehearsal, scenario_files
 from scenarios.config import RunConfig
 from scenarios.plan import make_plan
 from scenarios.preparation import prepare_by_spark, prepare_tables
-from scenarios.rehearsal import rehearse
-from scenarios.rehearsing_ahead import _first_rows, rehearsing_ahead
+from scenarios.rehearsal import _first_rows, rehearse, rehearsing_ahead
 from scenarios.run import simulate
 from scenarios.streams import PREPARED_VARIABLE
 from scenarios.subprocesses import run_alone
