@@ -17,6 +17,9 @@ actors consist of, and loads kernels. Spark takes as long to plan that trigger, 
 cores busy. So meanwhile the first tuples of the log go through all actors in each worker, and what
 comes out is forgotten; later tasks are given workers that are idle. The library of the state store
 is loaded in the same time.
+
+Only Spark's driver imports this module: its Python workers need not wait until networkx, which cuts
+the graph into stages, is loaded.
 """
 
 from __future__ import annotations
@@ -33,23 +36,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as sf
 
 from actors.feed import StreamFile, open_feed
+from actors.protocol import ActorSpec, Wiring
 from actors.serialisation import to_bytes
 from actors.source import ARRIVALS, Arriving, Feeding, TakesArrivals
 from actors.whole_files import remove_unfinished, write_text
 from joins.arrivals import Arrivals
 from joins.errors import DataError
 from spark_bridge.engines import EngineResult, EngineUnavailable
-from spark_bridge.hosted.cutting import cut_into_stages
 from spark_bridge.hosted.operator import StageOperator
 from spark_bridge.hosted.shard import (
     ROW,
     ShardLetter,
+    Stages,
+    actors_with_a_place,
     pack_letters,
     unpack_letters,
 )
@@ -346,3 +352,53 @@ def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     text = " ".join(text.split())
     return text if len(text) <= 200 else text[:200] + "..."
+
+
+def cut_into_stages(
+    specs: Mapping[str, ActorSpec], wiring: Wiring, *, fold: str | None = None
+) -> Stages:
+    """Return the stages of a graph; with *fold*, a reason, one even where it could be cut."""
+    if fold:
+        return Stages.one(specs, fold)
+    graph = _graph_without_sinks(specs, wiring)
+    if not nx.is_directed_acyclic_graph(graph):
+        cycle = " -> ".join(sender for sender, _ in nx.find_cycle(graph))
+        return Stages.one(
+            specs,
+            f"messages go in a circle ({cycle}), which is impossible in Spark's plans: the "
+            "exchange runs inside one stage",
+        )
+    head = _heads(graph)
+    chains: dict[str, list[str]] = {}
+    for name in graph:
+        chains.setdefault(head[name], []).append(name)
+    chained = nx.DiGraph()
+    chained.add_nodes_from(chains)
+    chained.add_edges_from((head[a], head[b]) for a, b in graph.edges if head[a] != head[b])
+    levels = nx.topological_generations(chained)
+    rank = {name: place for place, name in enumerate(chains)}
+    return Stages(
+        actors=tuple(
+            tuple(tuple(chains[name]) for name in sorted(level, key=rank.__getitem__))
+            for level in levels
+        )
+    )
+
+
+def _graph_without_sinks(specs: Mapping[str, ActorSpec], wiring: Wiring) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    graph.add_nodes_from(actors_with_a_place(specs))
+    for sender, ports in wiring.items():
+        for receivers in ports.values():
+            graph.add_edges_from((sender, receiver) for receiver in receivers if receiver in graph)
+    return graph
+
+
+def _heads(graph: nx.DiGraph) -> dict[str, str]:
+    """Return the first actor of each actor's chain."""
+    head: dict[str, str] = {}
+    for name in nx.topological_sort(graph):
+        senders = list(graph.predecessors(name))
+        alone = len(senders) == 1 and graph.out_degree(senders[0]) == 1
+        head[name] = head[senders[0]] if alone else name
+    return head

@@ -19,8 +19,13 @@ from joins.batch import Schema
 from joins.errors import DataError
 from joins.queries.parser import parse_query
 from spark_bridge.engines import EngineUnavailable, SparkFailed
-from spark_bridge.hosted.cutting import cut_into_stages
-from spark_bridge.hosted.host import claim_checkpoint, describe_query, rehearsing, run_hosted
+from spark_bridge.hosted.host import (
+    claim_checkpoint,
+    cut_into_stages,
+    describe_query,
+    rehearsing,
+    run_hosted,
+)
 from spark_bridge.hosted.stage import HostedQuery
 from spark_bridge.sql import native
 from spark_bridge.sql.native import expected_pairs, run_batch, run_streaming

@@ -20,7 +20,7 @@ from scenarios.worlds.drawing import (
     draw_query,
     draw_stream,
 )
-from spark_bridge.hosted.cutting import cut_into_stages
+from spark_bridge.hosted.host import cut_into_stages
 from tests.drawn import drawn
 from tests.properties.families import examples_of
 from tests.spark_bridge.hosted.triggers import Triggers, results
