@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks.measure import Result, check_equal
 from scenarios.config import RunConfig
+from scenarios.engines import Engine, with_own_streams
 from scenarios.engines.comparison import oracle_totals
-from scenarios.engines.engine import Engine, with_own_streams
 from scenarios.plan import Plan, make_plan
 from scenarios.preparation import prepare_by_spark
 from scenarios.scenario_files import change

@@ -23,7 +23,7 @@ from benchmarks.contest import Contender, engines_contest
 from benchmarks.measure import Result, command_line, report
 from scenarios import scenario_files
 from scenarios.config import RunConfig
-from scenarios.engines.engine import Engine
+from scenarios.engines import Engine
 from scenarios.engines.host_engines import Inline, Ray, SparkHosted
 from topologies.registry import find_topology
 

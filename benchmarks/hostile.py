@@ -52,8 +52,8 @@ from joins.queries.parser import parse_query
 from joins.state import revive
 from scenarios import scenario_files
 from scenarios.plan import make_plan
+from scenarios.worlds import Recording, read_recording
 from scenarios.worlds.drawing import draw_world
-from scenarios.worlds.world import Recording, read_recording
 from spark_bridge.pipeline.expressions import check_expression
 from spark_bridge.prepared import load_stream
 from topologies import TOPOLOGIES

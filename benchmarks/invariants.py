@@ -17,8 +17,8 @@ from actors.hosting.inline import InlineHost
 from actors.hosting.invariants import WatchingHost
 from benchmarks.measure import Result, report
 from scenarios.run import InlineHosting, simulate
+from scenarios.worlds import World
 from scenarios.worlds.fuzzing import world_number
-from scenarios.worlds.world import World
 from topologies import TOPOLOGIES
 
 _WORLDS = 2 * len(TOPOLOGIES)

@@ -288,7 +288,7 @@ def sweep(
     ----------
     what, streams
         A scenario's name or a TOML file; or a query and its data, as for `run`. With the setting
-        ``survey``, the points are surveys instead of runs (`scenarios.surveys`).
+        ``survey``, the points are surveys instead of runs (`scenarios.survey`).
     over
         Parameters to their values, or ranges as on the command line
         (``"rate_tps=1000..100000:log:5"``). A parameter is a key as for ``--set``, or its last part

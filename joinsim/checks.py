@@ -44,9 +44,9 @@ from scenarios.run_directory import read_results
 from scenarios.scenario_files import ConfigError
 from scenarios.subprocesses import process_pool
 from scenarios.verdict.judge import judge
+from scenarios.worlds import Recording, World, WorldStream
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import failure_of, shrink
-from scenarios.worlds.world import Recording, World, WorldStream
 from topologies import Named, Topology, find_topology
 from topologies.parameters import describe
 

@@ -19,8 +19,8 @@ from joins.errors import suggest
 from joins.queries.query import JoinQuery
 from scenarios.config import RunConfig
 from scenarios.data_statistics import DataStatistics, data_statistics, key_of, with_hot_key
+from scenarios.engines import Engine
 from scenarios.engines.comparison import EngineRanking, compare_engines, find_engines
-from scenarios.engines.engine import Engine
 from scenarios.formatting import (
     NO_VALUE,
     by_reason,

@@ -28,7 +28,7 @@ from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
 from netsim.kernel import INBOX_MESSAGES
 from netsim.network import PRESETS, Link, NetworkError, full_mesh, sites_without_links
 from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee
-from scenarios.surveys.survey import AnySurvey
+from scenarios.survey import AnySurvey
 from scenarios.synthetic import TIME, SyntheticStream
 from topologies import Topology, registered_names
 from topologies.own_class import check_path, import_path

@@ -2,7 +2,7 @@
 
 The first range runs along x, the second from line to line, any others from panel to panel, with a
 panel for each measure. So a sweep has the table, the picture, the intervals and the file of a
-study. What runs at each point is a query, or a survey (`scenarios.surveys`).
+study. What runs at each point is a query, or a survey (`scenarios.survey`).
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def _check_survey(
     if not measures:
         raise ConfigError(
             f"a measure is missing: a survey of {base.survey.of} has figures of its own "
-            "(see scenarios.surveys.survey)"
+            "(see scenarios.survey)"
         )
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from actors.whole_files import write_text
 from joins.errors import DataError, OutputError, suggest
+from scenarios.engines import Engine, with_own_streams
 from scenarios.engines.embedded_engines import DuckDB, Polars
-from scenarios.engines.engine import Engine, with_own_streams
 from scenarios.engines.flink_engine import Flink
 from scenarios.engines.host_engines import Inline, Ray, SparkHosted, SparkNative, SparkShipping
 from scenarios.machine import versions

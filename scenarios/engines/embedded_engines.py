@@ -27,7 +27,7 @@ from joins.codes import GREATEST, LEAST
 from joins.hashing import mix
 from joins.queries.conditions import Condition
 from joins.queries.query import JoinQuery
-from scenarios.engines.engine import (
+from scenarios.engines import (
     PairEngine,
     pair_totals,
     quote,

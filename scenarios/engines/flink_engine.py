@@ -28,9 +28,9 @@ from actors.feed import StreamFile
 from joins.hashing import mix
 from joins.queries.query import JoinQuery
 from joins.threads import usable_cores
-from scenarios.engines import flink_job
-from scenarios.engines.engine import (
+from scenarios.engines import (
     PairEngine,
+    flink_job,
     pair_totals,
     quote,
     read_columns,

@@ -18,7 +18,7 @@ from actors.hosting.process_memory import keep_freed_memory
 from actors.hosting.processes import RayUnavailableError
 from actors.protocol import ActorError
 from actors.result_files import pairs_path, part_files, summary_path
-from scenarios.engines.engine import STEP_ROWS, Engine, PairEngine
+from scenarios.engines import STEP_ROWS, Engine, PairEngine
 from scenarios.plan import Plan
 from scenarios.report.run_summary import latency_ms
 from scenarios.run import execute

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scenarios.run import FinishedRun
     from scenarios.study.findings import Findings
     from scenarios.study.study import Chart
-    from scenarios.surveys.survey import Kind
+    from scenarios.survey import Kind
     from scenarios.verdict import Verdict
 
 HOLDS_WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "unknown"}

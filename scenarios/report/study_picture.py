@@ -20,7 +20,7 @@ import numpy as np
 from scenarios.report.picture import SERIES, Picture, Spec, colour_of, layer, number_axis, tooltip
 from scenarios.study.findings import Findings
 from scenarios.study.study import KIND_WORDS, Chart, Curve, Study
-from scenarios.surveys.survey import Kind
+from scenarios.survey import Kind
 
 _MARKERS = (
     "circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right",

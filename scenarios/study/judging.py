@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from scenarios.formatting import NO_VALUE, format_value
 from scenarios.study.section import Claim
-from scenarios.surveys.survey import Kind
+from scenarios.survey import Kind
 
 CONFIDENCE = 0.95
 

@@ -31,7 +31,7 @@ from scenarios.scenario_files import ConfigError, change
 from scenarios.study.findings import Findings, digest_inputs, digest_runs
 from scenarios.study.study import Point, Study, kernel_clock
 from scenarios.subprocesses import process_pool
-from scenarios.surveys.survey import take_survey
+from scenarios.survey import take_survey
 from scenarios.sweep import SUSTAINABLE
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream

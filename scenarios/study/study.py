@@ -20,7 +20,7 @@ from scenarios.machine import describe_machine
 from scenarios.plan import bound_line, make_parameters, read_profile, topology_of
 from scenarios.scenario_files import STUDY, ConfigError
 from scenarios.study.section import Axis, Claim, Panel, StudySection
-from scenarios.surveys.survey import Kind
+from scenarios.survey import Kind
 from topologies.assumptions import ASSUMPTIONS, Assumption, assumptions_of
 
 KIND_WORDS: dict[Kind, str] = {

@@ -32,7 +32,7 @@ from netsim.network import PRESETS
 from netsim.recovering_kernel import Guarantee
 from scenarios.config import MAX_SEED
 from scenarios.plan import refusal
-from scenarios.worlds.world import World, WorldStream
+from scenarios.worlds import World, WorldStream
 from topologies import Topology, find_topology
 from topologies.quantities import Duration, Extent
 from topologies.semijoin import PlanText

@@ -32,8 +32,8 @@ from scenarios.run import FinishedRun, execute
 from scenarios.run_directory import RUNS
 from scenarios.scenario_files import ConfigError
 from scenarios.subprocesses import process_pool
+from scenarios.worlds import Recording, World, WorldStream, read_recording
 from scenarios.worlds.drawing import draw_world, with_recovery
-from scenarios.worlds.world import Recording, World, WorldStream, read_recording
 from topologies import TOPOLOGIES, Named, registered_names
 
 _REPORTS_MAX = 500

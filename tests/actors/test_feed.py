@@ -16,8 +16,8 @@ from actors import feed as feeds
 from actors.feed import Disorder, Feed, StreamFile, StreamTable, open_feed
 from joins.batch import Batch, Schema
 from joins.errors import DataError
+from scenarios.worlds import WorldStream
 from scenarios.worlds.drawing import draw_stream
-from scenarios.worlds.world import WorldStream
 from tests.drawn import drawn
 
 

@@ -19,8 +19,8 @@ from joins.batch import Batch, Schema
 from joins.event_time import NO_WATERMARK
 from joins.hashing import partition
 from joins.queries.parser import parse_query
+from scenarios.worlds import WorldStream
 from scenarios.worlds.drawing import draw_stream
-from scenarios.worlds.world import WorldStream
 from tests.drawn import drawn
 
 QUERY = parse_query(

@@ -16,7 +16,7 @@ from scenarios.plan import make_parameters
 from scenarios.run import FinishedRun
 from scenarios.scenario_files import ConfigError
 from scenarios.verdict import Verdict
-from scenarios.worlds.world import World, WorldStream
+from scenarios.worlds import World, WorldStream
 from topologies import TOPOLOGIES, TopologyError
 
 SPO_JOIN = TOPOLOGIES["spo_join"]

@@ -16,7 +16,7 @@ from joins.batch import Batch
 from joins.work import Work
 from joinsim.checks import PeakHost, check_topology
 from joinsim.starter import my_join
-from scenarios.worlds.world import Recording
+from scenarios.worlds import Recording
 from topologies.actor_graph import ActorGraph
 from topologies.topology import Job
 from topologies.window_join import Layout, NestedLoopTopology, PeParameters, WindowJoinTopology

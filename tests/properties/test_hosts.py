@@ -13,8 +13,8 @@ from actors.hosting.processes import Label
 from actors.hosting.ray_cluster import ray
 from scenarios.run import simulate
 from scenarios.run_directory import clear_results, read_results
+from scenarios.worlds import World
 from scenarios.worlds.drawing import draw_worlds
-from scenarios.worlds.world import World
 from tests.actors.meshes import use_threads
 from tests.properties.families import examples_of
 from topologies import TOPOLOGIES

@@ -12,7 +12,7 @@ import pytest
 
 from joins.hashing import mix
 from scenarios.run import FinishedRun
-from scenarios.worlds.world import World, WorldStream
+from scenarios.worlds import World, WorldStream
 
 PATTERNS = ("kp_oij", "dp_oij", "hp_oij")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from scenarios.worlds.world import World, WorldStream
+from scenarios.worlds import World, WorldStream
 
 QUERIES = {
     "band": "SELECT * FROM R, S WHERE ABS(R.y - S.y) <= 1 AND R.x < S.x",

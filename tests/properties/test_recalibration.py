@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from actors.hosting.inline import InlineHost
 from joinsim.checks import RestoringHost
 from scenarios.run import FinishedRun
-from scenarios.worlds.world import World, WorldStream
+from scenarios.worlds import World, WorldStream
 
 STEPS_OF_A_CHANGE = 4
 

@@ -20,9 +20,9 @@ from scenarios import run as running
 from scenarios.observer import Line
 from scenarios.run import simulate
 from scenarios.run_directory import read_results
+from scenarios.worlds import World, WorldStream
 from scenarios.worlds.drawing import draw_world, with_recovery
 from scenarios.worlds.fuzzing import EndlessRunError
-from scenarios.worlds.world import World, WorldStream
 from tests.actors.meshes import use_threads
 from tests.properties.families import examples_of
 from topologies import TOPOLOGIES

@@ -11,7 +11,7 @@ import pytest
 from netsim.cost import PROFILES, CostProfile, load_profile
 from scenarios.plan import make_parameters
 from scenarios.study.study import load_study
-from scenarios.surveys.survey import AnySurvey
+from scenarios.survey import AnySurvey
 from topologies import find_topology
 from topologies.assumptions import ASSUMPTIONS, assumptions_of
 

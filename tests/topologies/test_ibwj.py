@@ -14,8 +14,8 @@ from joins.window_join import window_join_spec
 from joins.window_join.window_join_spec import SHARED
 from scenarios.plan import make_parameters
 from scenarios.scenario_files import ConfigError
+from scenarios.worlds import World
 from scenarios.worlds.drawing import draw_worlds
-from scenarios.worlds.world import World
 from topologies import TOPOLOGIES, TopologyError
 
 IBWJ = TOPOLOGIES["ibwj"]

@@ -18,8 +18,8 @@ from joins.batch import Batch
 from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from netsim.network import PRESETS, full_mesh
+from scenarios.worlds import World, WorldStream
 from scenarios.worlds.drawing import draw_multiway_query, draw_stream
-from scenarios.worlds.world import World, WorldStream
 from tests.drawn import drawn
 from topologies.semijoin import SemijoinParameters, SemijoinTopology, with_tuple_bytes
 from topologies.semijoins.plans import JoinStep, LinearPlan, join_graph

@@ -18,14 +18,13 @@ from joins.codes import GREATEST, LEAST
 from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios.engines import embedded_engines
+from scenarios.engines import embedded_engines, read_whole
 from scenarios.engines.embedded_engines import (
     DuckDB,
     Polars,
     _with_mixed_ids,
     polars_predicates,
 )
-from scenarios.engines.engine import read_whole
 from spark_bridge.engines import EngineResult, Totals
 from spark_bridge.sql.statement import ProbeSide, probe_sides
 from tests.spark_bridge.sql.test_native import QUERIES, stream

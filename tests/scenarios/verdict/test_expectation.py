@@ -23,7 +23,7 @@ from joins.matches import Matches
 from joins.queries.parser import parse_query
 from scenarios.verdict import expectation
 from scenarios.verdict.expectation import Expectation, expected_sums
-from scenarios.worlds.world import WorldStream
+from scenarios.worlds import WorldStream
 from tests.scenarios.verdict.broken import Break, wrapped
 from tests.scenarios.verdict.test_mutants import RUNS, Ordinary
 

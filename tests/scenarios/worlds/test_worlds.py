@@ -15,10 +15,9 @@ from actors.results import ResultEpochs
 from actors.window_join import RoundRobinRouting
 from joins.queries.interval import Interval
 from scenarios.verdict.expectation import expected_sums
-from scenarios.worlds import fuzzing
+from scenarios.worlds import Recording, World, WorldStream, fuzzing, read_recording
 from scenarios.worlds.drawing import draw_worlds
 from scenarios.worlds.fuzzing import fuzz, shrink, try_world
-from scenarios.worlds.world import Recording, World, WorldStream, read_recording
 from tests.scenarios.verdict.broken import wrapped
 from topologies import TOPOLOGIES
 

@@ -12,7 +12,7 @@ from actors.source import Feeding
 from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
-from scenarios.worlds.world import WorldStream
+from scenarios.worlds import WorldStream
 from spark_bridge.hosted.host import write_arrivals
 from spark_bridge.hosted.stage import HostedQuery
 from topologies import TOPOLOGIES

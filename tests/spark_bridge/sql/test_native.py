@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 
 from joins.batch import Schema
 from joins.queries.parser import parse_query
-from scenarios.worlds.world import WorldStream
+from scenarios.worlds import WorldStream
 from spark_bridge.engines import Totals
 from spark_bridge.query_runs import query_session, total
 from spark_bridge.sql.native import expected_pairs

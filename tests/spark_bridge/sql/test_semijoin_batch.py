@@ -12,7 +12,7 @@ import pytest
 from actors.feed import StreamFile
 from joins.errors import DataError
 from joins.queries.parser import parse_query
-from scenarios.worlds.world import WorldStream
+from scenarios.worlds import WorldStream
 from spark_bridge.sql.semijoin_batch import run_shipping
 
 REST_BYTES = 200

@@ -20,8 +20,8 @@ from joins.queries.parser import parse_query
 from joins.semijoins.one_way_join import OneWayJoin
 from joinsim.checks import RestoringHost
 from scenarios.run import FinishedRun
+from scenarios.worlds import World, WorldStream
 from scenarios.worlds.drawing import draw_multiway_query
-from scenarios.worlds.world import World, WorldStream
 from tests.drawn import drawn
 from tests.topologies.test_semijoin import TOPOLOGY, job, plans
 from topologies import semijoin

@@ -14,7 +14,7 @@ from actors.protocol import HEADER_BYTES
 from actors.semijoins.adaptive_site import LEAD
 from joins.semijoins.value_sample import ValueSample
 from scenarios.run import FinishedRun
-from scenarios.worlds.world import WorldStream
+from scenarios.worlds import WorldStream
 from tests.topologies.semijoins.test_replanning import PlansInTurn, decision_bytes, predicted
 from tests.topologies.semijoins.test_shedding import (
     STEP_NS,

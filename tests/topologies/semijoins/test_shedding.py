@@ -18,7 +18,7 @@ from joins.semijoins.one_way_join import OneWayJoin
 from joins.semijoins.value_sample import ValueSample
 from netsim.network import Latency, Link, full_mesh
 from scenarios.run import FinishedRun
-from scenarios.worlds.world import World, WorldStream
+from scenarios.worlds import World, WorldStream
 from topologies.semijoin import SemijoinParameters, SemijoinTopology, plan_of
 from topologies.semijoins.costing import estimate_plan
 from topologies.semijoins.formulas import distinct_among

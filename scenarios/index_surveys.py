@@ -61,7 +61,7 @@ from scenarios.calibration.window_workload import (
     expected_matches,
     timed_batches,
 )
-from scenarios.surveys.survey import (
+from scenarios.survey import (
     DriftSpeedSurvey,
     IndexStepsSurvey,
     InsertSpreadSurvey,

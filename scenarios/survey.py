@@ -482,6 +482,6 @@ def take_survey(survey: AnySurvey, *, seed: int, profile: CostProfile) -> Survey
     *profile* is what work costs in virtual time. Surveys that time this machine join the same keys
     for every *seed*.
     """
-    take = pkgutil.resolve_name(f"scenarios.surveys.{survey.taken_by}")
+    take = pkgutil.resolve_name(f"scenarios.{survey.taken_by}")
     surveyed: Surveyed = take(survey, seed, profile)
     return surveyed

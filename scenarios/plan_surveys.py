@@ -39,7 +39,7 @@ from netsim.network import Latency, Link, full_mesh
 from scenarios.measures import ExecutionCost, measured_costs
 from scenarios.rehearsal import run_inline
 from scenarios.run_directory import TRACE
-from scenarios.surveys.survey import PlanningSpeedSurvey, PlanSurvey, Surveyed
+from scenarios.survey import PlanningSpeedSurvey, PlanSurvey, Surveyed
 from topologies.semijoin import SemijoinParameters, SemijoinTopology
 from topologies.semijoins.costing import Costing, estimate_plan
 from topologies.semijoins.join_statistics import JoinStatistics, site_prices

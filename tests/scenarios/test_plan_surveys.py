@@ -13,13 +13,13 @@ from joins.batch import Batch
 from joins.oracle.evaluation import expected
 from joins.semijoins.one_way_join import PAPER_ALGORITHMS, OneWayJoin
 from netsim.cost import load_profile
+from scenarios.plan_surveys import Executed, Executor, query_values
 from scenarios.preparation import Preparation
 from scenarios.scenario_files import ConfigError
 from scenarios.study.findings import Findings
 from scenarios.study.point_runs import plan_points, run_points
 from scenarios.study.study import load_study
-from scenarios.surveys.plan_surveys import Executed, Executor, query_values
-from scenarios.surveys.survey import PlanningSpeedSurvey, PlanSurvey, take_survey
+from scenarios.survey import PlanningSpeedSurvey, PlanSurvey, take_survey
 from topologies.semijoins import searches
 from topologies.semijoins.join_statistics import JoinStatistics
 from topologies.semijoins.plans import JoinPlan, uniform_plan

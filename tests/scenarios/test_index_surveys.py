@@ -21,11 +21,10 @@ from joins.indexes.structures import SEGMENTS
 from joins.window_join.window_join import WindowJoin
 from joins.window_join.window_join_spec import INDEXES, WindowJoinSpec
 from netsim.cost import load_profile
-from scenarios import scenario_files
+from scenarios import index_surveys, scenario_files
 from scenarios.calibration.window_workload import WindowWorkload, expected_matches
 from scenarios.scenario_files import ConfigError
-from scenarios.surveys import index_surveys
-from scenarios.surveys.survey import (
+from scenarios.survey import (
     DriftSpeedSurvey,
     IndexStepsSurvey,
     InsertSpreadSurvey,

@@ -1,1 +1,0 @@
-"""Surveys: figures of a paper that need no query, no network and no run."""
