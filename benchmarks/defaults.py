@@ -25,7 +25,7 @@ from scenarios import scenario_files
 from scenarios.config import RunConfig
 from scenarios.engines import Engine
 from scenarios.engines.host_engines import Inline, Ray, SparkHosted
-from topologies.registry import find_topology
+from topologies import find_topology
 
 _SIZES = (1_000, 4_000, 16_000, 65_536)
 _TARGET = 0.67

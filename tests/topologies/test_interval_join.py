@@ -13,6 +13,7 @@ from actors.feed import StreamTable
 from joins.batch import Schema
 from joins.hashing import partition
 from joins.queries.parser import parse_query
+from topologies import find_topology
 from topologies.actor_graph import ActorGraph
 from topologies.interval_join import (
     HpOijParameters,
@@ -20,7 +21,6 @@ from topologies.interval_join import (
     KpOijParameters,
     KpOijTopology,
 )
-from topologies.registry import find_topology
 from topologies.topology import Job
 
 QUERY = (

@@ -21,10 +21,9 @@ from joins.window_join.rows import KernelRows
 from joins.work import NO_WORK, Work
 from netsim.cost import COSTS
 from scenarios.terminal.views import show_run
-from topologies import TOPOLOGIES
+from topologies import TOPOLOGIES, find_topology
 from topologies.own_class import OR_OWN_INDEX
 from topologies.parameters import describe
-from topologies.registry import find_topology
 from topologies.topology import Topology
 
 QUERY = "SELECT * FROM R, S WHERE R.x < S.x AND R.y = S.y WINDOW AS (SLIDE INTERVAL '5' ON '20')"
