@@ -204,7 +204,7 @@ class Share(Payload):
 
 
 class WindowRouter(Actor):
-    """Sends each of *pes* PEs the tuples that *routing* wants there.
+    """Sends each PE the tuples that *routing* wants there.
 
     A batch that every PE needs whole is sent once, to all that is wired: to the PEs, or to the
     root of a tree that ends in them.
@@ -214,10 +214,9 @@ class WindowRouter(Actor):
 
     state = ("_bounds",)
 
-    def __init__(self, *, windows: tuple[Window, ...], routing: Routing, pes: int) -> None:
+    def __init__(self, *, windows: tuple[Window, ...], routing: Routing) -> None:
         self._bounds = WindowBounds(windows)
         self._routing = routing
-        self._pes = pes
 
     def receive(self, message: Message, context: Context) -> None:
         """Route one `Fed` batch."""

@@ -78,12 +78,10 @@ class WindowJoinTopology(Topology[P]):
     def assemble(self, job: Job, parameters: P) -> ActorGraph:
         """Return the graph of `lay_out`."""
         layout = self.lay_out(job, parameters)
-        routing, pes = layout.routing, sum(layout.joiners.values())
+        routing = layout.routing
         graph = ActorGraph(machines=layout.nodes)
         entrance = self.add_entrance(graph, job)
-        router = graph.add(
-            "router", "router", WindowRouter, **job.windows, routing=routing, pes=pes
-        )
+        router = graph.add("router", "router", WindowRouter, **job.windows, routing=routing)
         names = [(role, place) for role, count in layout.joiners.items() for place in range(count)]
         joiners = [
             graph.add(

@@ -97,9 +97,7 @@ class MyJoin(Topology[PeParameters]):
         routing = RoundRobinRouting(sides=(range(pes),) * 2)
         graph = ActorGraph(machines=parameters.nodes)
         source = graph.add("source", "source", Source, **job.input)
-        router = graph.add(
-            "router", "router", WindowRouter, **job.windows, routing=routing, pes=pes
-        )
+        router = graph.add("router", "router", WindowRouter, **job.windows, routing=routing)
         settings = {**job.join, "routing": routing, "pairs": job.pairs}
         joiners = graph.add_each("joiner", pes, NestedLoopJoiner, number="pe", **settings)
         graph.connect(source, "out", router)
