@@ -23,13 +23,14 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError, to_json
 
 from actors.source import LINGER_NS
+from joins.queries.interval import TIME_FIELD
 from joins.queries.parser import on_one_line
 from netsim.faults import ActorFault, ActorKind, Fault, LinkFault, LinkKind
 from netsim.kernel import INBOX_MESSAGES
 from netsim.network import PRESETS, Link, NetworkError, full_mesh, sites_without_links
 from netsim.recovering_kernel import INTERVAL_NS, STORAGE_BPS, Guarantee
 from scenarios.survey import AnySurvey
-from scenarios.synthetic import TIME, SyntheticStream
+from scenarios.synthetic import SyntheticStream
 from topologies import Topology, registered_names
 from topologies.own_class import check_path, import_path
 from topologies.quantities import (
@@ -137,8 +138,8 @@ class StreamConfig(Section):
     @field_validator("time")
     @classmethod
     def _time_of_files(cls, time: str | None, others: ValidationInfo) -> str | None:
-        if others.data.get("synthetic") and time not in (None, TIME):
-            raise ValueError(f"a synthetic stream has times of its own, in {TIME}")
+        if others.data.get("synthetic") and time not in (None, TIME_FIELD):
+            raise ValueError(f"a synthetic stream has times of its own, in {TIME_FIELD}")
         return time
 
     @model_validator(mode="after")

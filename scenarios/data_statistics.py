@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from joins.oracle.match import clear_unsatisfied
 from joins.queries.conditions import Field
+from joins.queries.interval import TIME_FIELD
 from joins.queries.query import JoinQuery
 from scenarios.formatting import format_many, format_value
-from scenarios.synthetic import TIME
 from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
 from spark_bridge.prepared import PreparedStream
 
@@ -108,11 +108,11 @@ def key_of(query: JoinQuery, stream: int) -> str | None:
 def _statistics(
     name: str, table: pa.Table, fields: Sequence[str], key: str | None
 ) -> StreamStatistics:
-    ts = table[TIME].to_numpy()
+    ts = table[TIME_FIELD].to_numpy()
     tuples = len(ts)
     span_ns = int(ts[-1] - ts[0]) if tuples else 0
     counts = np.unique(table[key].to_numpy(), return_counts=True)[1] if key else None
-    columns = list(dict.fromkeys([TIME, *fields]))
+    columns = list(dict.fromkeys([TIME_FIELD, *fields]))
     distinct = table.select(columns).group_by(columns, use_threads=False).aggregate([])
     disorder = None
     if ROW in table.column_names and ROW not in fields:  # else a join field is in its place

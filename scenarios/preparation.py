@@ -22,6 +22,7 @@ from actors.feed import ARRIVAL, PLACE
 from joins.batch import Schema
 from joins.errors import DataError, suggest
 from joins.queries.conditions import prepared_name
+from joins.queries.interval import TIME_FIELD
 from joins.queries.query import JoinQuery
 from scenarios.columns import (
     Numbers,
@@ -41,7 +42,6 @@ from scenarios.streams import (
     find_sources,
     prepared_folder,
 )
-from scenarios.synthetic import TIME
 from scenarios.tables import IN_MEMORY, ROW, TableStream, as_table
 from spark_bridge.pipeline.raw_files import inspect_files, open_parquet
 from spark_bridge.pipeline.raw_source import ROWS, RawSource, free_name, lay_out
@@ -148,7 +148,7 @@ def _in_memory(config: RunConfig, query: JoinQuery, most: int) -> tuple[TableStr
         if not is_all or sum(one.rows for one in made) > most:
             return None
         arrivals = [stream.arrival for stream in config.streams]
-        return prepare_tables(query, made, [TIME] * len(made), arrivals)
+        return prepare_tables(query, made, [TIME_FIELD] * len(made), arrivals)
     found = find_sources(config, query)
     sources = [one for one in found if isinstance(one, RawSource)]
     if len(sources) < len(found):
@@ -185,7 +185,7 @@ def _table(source: RawSource, most: int) -> pa.Table | None:
     read = [name for name in file.columns if name in layout.names or name in times]
     simple = (
         # A tuple has a position and a time of these names, too.
-        all(name.lower() not in ("id", TIME) or name == TIME == time for name in read)
+        all(name.lower() not in ("id", TIME_FIELD) or name == TIME_FIELD == time for name in read)
         and not any("." in name for name in read)  # by which Arrow means a column in a column
         and all(name in file.columns and _is(_TIMES, file.columns[name]) for name in times)
         and all(_is(_FIELDS, file.columns[name]) for name in layout.fields.values())
@@ -201,8 +201,8 @@ def _table(source: RawSource, most: int) -> pa.Table | None:
 
 def _time(source: RawSource, columns: Mapping[str, pa.DataType]) -> str | None:
     """Return the column of event time, or `ROWS`, as Spark and `prepare_tables` both find it."""
-    if source.time is not None or TIME in columns:
-        return source.time or TIME
+    if source.time is not None or TIME_FIELD in columns:
+        return source.time or TIME_FIELD
     first = next((name for name, kind in columns.items() if _is(_MOMENTS, kind)), None)
     return None if first is None or pa.types.is_date(columns[first]) else first
 
@@ -286,7 +286,7 @@ def _all_of(stream: PreparedStream) -> pa.Table:
     table = as_table(stream, stream.name)
     own = stream.own_names
     columns = {own.get(name, name): stream.values(name) for name in stream.columns if name != "id"}
-    hidden = [name for name in (TIME, ARRIVAL, PLACE) if name in table.schema.names]
+    hidden = [name for name in (TIME_FIELD, ARRIVAL, PLACE) if name in table.schema.names]
     return pa.table(columns | {name: table[name] for name in hidden})
 
 
@@ -342,15 +342,15 @@ class _Unordered:
         self.fields = fields
         self.named = time is not None
         moments = [f.name for f in table.schema if pa.types.is_timestamp(f.type)]
-        found = TIME if TIME in table.schema.names else next(iter(moments), None)
+        found = TIME_FIELD if TIME_FIELD in table.schema.names else next(iter(moments), None)
         self.time = None if time == ROWS else time or found
         self.arrival = arrival
-        if self.time != TIME and TIME in table.schema.names:  # `ts` is the event time
-            own = free_name(f"source_{TIME}", table.schema.names)
-            self.table = table.rename_columns({TIME: own})
-            self.arrival = own if arrival == TIME else arrival
+        if self.time != TIME_FIELD and TIME_FIELD in table.schema.names:  # `ts` is the event time
+            own = free_name(f"source_{TIME_FIELD}", table.schema.names)
+            self.table = table.rename_columns({TIME_FIELD: own})
+            self.arrival = own if arrival == TIME_FIELD else arrival
         names = self.table.schema.names
-        needed = [column for column in fields if column != TIME]  # every tuple has that
+        needed = [column for column in fields if column != TIME_FIELD]  # every tuple has that
         needed += [column for column in (self.time, self.arrival) if column not in (None, ROWS)]
         for column in needed:
             if column not in names:
@@ -390,7 +390,7 @@ class _Unordered:
             ts = checked(self.time, self._times(self.time, "event time"))
         columns: dict[str, np.ndarray] = {}
         for name in self.fields:
-            if name == TIME:  # what is wrong with it is of the event time
+            if name == TIME_FIELD:  # what is wrong with it is of the event time
                 columns[name] = ts
             elif name in dictionaries:
                 columns[name] = checked(name, dictionaries[name].encode(self.texts(name)))
@@ -404,7 +404,9 @@ class _Unordered:
             why = "; ".join(f"{reason} in {rows:,}" for reason, rows in rejected.reasons.items())
             raise DataError(f"stream {self.name!r}: no row is valid ({why or 'it has no rows'})")
         order = valid[np.argsort(ts[valid], kind="stable")]
-        table = pa.table({ROW: order, TIME: ts[order]} | {n: c[order] for n, c in columns.items()})
+        table = pa.table(
+            {ROW: order, TIME_FIELD: ts[order]} | {n: c[order] for n, c in columns.items()}
+        )
         if self.arrival is not None:
             if arrives is None:  # a tuple arrives when it happens, or with the one before it
                 arrives = np.copy(ts)

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from actors.whole_files import require_utf8
+from joins.queries.interval import TIME_FIELD
 from joins.queries.query import JoinQuery, Predicate
 from joins.queries.selection import select
 from scenarios.config import RunConfig, StreamConfig
 from scenarios.scenario_files import ConfigError
-from scenarios.synthetic import TIME
 from spark_bridge.pipeline.raw_files import inspect_files
 from spark_bridge.pipeline.raw_source import RawSource, lay_out
 from spark_bridge.prepared import SUMMARY, PreparedStream, load_stream, names_of
@@ -98,7 +98,7 @@ def find_sources(config: RunConfig, query: JoinQuery) -> list[RawSource | Prepar
             source = RawSource(
                 name=query.streams[place],
                 paths=(path,),
-                time=event_time(query, place, TIME if stream.synthetic else stream.time),
+                time=event_time(query, place, TIME_FIELD if stream.synthetic else stream.time),
                 arrival=stream.arrival,
                 where=stream.where,
                 fields=query.fields(place),
@@ -127,12 +127,13 @@ def event_time(query: JoinQuery, place: int, given: str | None) -> str | None:
     *given* name two columns.
     """
     named, stream = query.times[place], query.streams[place]
-    if named == TIME:
+    if named == TIME_FIELD:
         return given
     if given not in (None, named):
         raise ConfigError(
             f"the query compares {stream}.{named}, but the event time of {stream} is {given!r}: an "
-            f"interval is over event time, so name that column in both, or write {stream}.{TIME}"
+            "interval is over event time, so name that column in both, or write "
+            f"{stream}.{TIME_FIELD}"
         )
     return named
 
@@ -140,11 +141,11 @@ def event_time(query: JoinQuery, place: int, given: str | None) -> str | None:
 def check_time(query: JoinQuery, place: int, stream: PreparedStream) -> None:
     """Raise :exc:`ConfigError` where *query* names another event time than *stream* was given."""
     named = query.times[place]
-    if named not in (TIME, stream.time):
+    if named not in (TIME_FIELD, stream.time):
         raise ConfigError(
             f"the query compares {query.streams[place]}.{named}, but {stream.path.parent} was "
-            f"prepared with the event time {stream.time or TIME!r}: write "
-            f"{query.streams[place]}.{TIME}, or give the raw file"
+            f"prepared with the event time {stream.time or TIME_FIELD!r}: write "
+            f"{query.streams[place]}.{TIME_FIELD}, or give the raw file"
         )
 
 

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from actors.whole_files import WholeTable, writing
 from joins.hashing import mix
+from joins.queries.interval import TIME_FIELD
 from topologies.quantities import NUMBER, Duration, TimeFromZero
 
 _CALL = re.compile(r"\s*(\w+)\s*\(([^()]*)\)\s*")
@@ -166,9 +167,6 @@ _ARGUMENTS = {name: len(signature(f).parameters) - 1 for name, f in DISTRIBUTION
 _ARGUMENTS |= {"opposed": 2, "drifting": 5}  # of another field, and of the tuple's number
 
 
-TIME = "ts"
-"""Column of the event time, nanoseconds."""
-
 _MAX_SEED = 2**15
 _MAX_ROWS = 10**10
 """A stream is generated to its end before a run, and a generator has no end of its own."""
@@ -202,7 +200,7 @@ class SyntheticStream(BaseModel):
     @classmethod
     def _known(cls, fields: dict[str, str]) -> dict[str, str]:
         for name, text in fields.items():
-            if name in ("id", TIME):
+            if name in ("id", TIME_FIELD):
                 raise ValueError(f"a field cannot be called {name!r}")
             parse(text)
         return fields
@@ -225,7 +223,7 @@ class SyntheticStream(BaseModel):
     def columns(self, first: int = 0, rows: int = _MAX_ROWS) -> dict[str, np.ndarray]:
         """Return event times and fields of *rows* tuples from *first* on, fewer at the end."""
         i = np.arange(first, min(first + rows, self.rows))
-        columns = {TIME: self.start + i * self.every}
+        columns = {TIME_FIELD: self.start + i * self.every}
         for seed, (name, text) in zip(self.seeds, self.fields.items(), strict=True):
             function, arguments = parse(text)
             bits = mix(np.uint64(seed << 48) ^ i.astype(np.uint64))

@@ -10,7 +10,8 @@ from joins.queries.windows import ExtentError, read_extent
 from joins.state import storable
 
 TIME_FIELD = "ts"
-"""How a query may spell a tuple's event time, whatever column of the raw data it came from."""
+"""A stream's column of event times, int64 nanoseconds. A query may spell them so, whatever column
+of the raw data they came from."""
 
 _FARTHEST = 2**62
 """A bound nearer than this (146 years) fits any arithmetic on event times."""
