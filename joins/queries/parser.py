@@ -85,8 +85,13 @@ _REMEMBERED = 128
 _BETWEEN = re.compile(r"""("[^"]*"|'[^']*')|(?:--[^\n]*|/\*[\s\S]*?\*/|\s)+""")
 """What is in quotes, or all that stands between two words."""
 _WORD_OR_SIGN = re.compile(r"\w+|.")
-_DOTTED = re.compile(r"(\w+)\.(\w+)((?:\.\w+)+)")
-"""A column with dots in its name, without quotes: the stream, and the name up to its first dot."""
+_UNQUOTED = re.compile(
+    r"(\w+)\.(\w+)((?:\.\w+)+|(?: (?!(?:AND|IS)\b)\w+)+"
+    r"(?=\s*(?:[<>=!)-]|(?:AND|BETWEEN|WINDOW)\b)))",
+    re.IGNORECASE,
+)
+"""A column with dots or blanks in its name, without quotes: the stream, the name up to the first
+of them, and the rest."""
 _SPACE = re.compile(r"\s")
 """Each is shown as one blank, so that the caret under the line is in its place."""
 
@@ -149,11 +154,11 @@ def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> Quer
     listed = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
     found = None if at_end else _WORD_OR_SIGN.match(lines[line - 1], column - 1)
     actual = f"not {found[0]!r}" if found else "but the text ends"
-    dotted = next(
-        (name for name in _DOTTED.finditer(lines[line - 1]) if name.end(2) == column - 1), None
-    )
-    if found and dotted:
-        actual += f'; a name that has a dot needs quotes: {dotted[1]}."{dotted[2]}{dotted[3]}"'
+    for name in _UNQUOTED.finditer(lines[line - 1]):
+        blank = name[3][0] == " "  # the parser stops at a dot, or at the word after a blank
+        if found and name.end(2) + blank == column - 1:
+            sign = "space" if blank else "dot"
+            actual += f'; a name that has a {sign} needs quotes: {name[1]}."{name[2]}{name[3]}"'
     return QuerySyntaxError(
         f"line {line}, character {column} of the query: expected {listed}, {actual}\n"
         f"  {_SPACE.sub(' ', lines[line - 1])}\n  {' ' * (column - 1)}^"

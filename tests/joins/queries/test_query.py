@@ -152,9 +152,21 @@ def test_a_damaged_query_is_refused_where_it_was_damaged(
             ", not '.'; a name that has a dot needs quotes: A.\"id.orig_h\"",
         ),
         ("SELECT A.id.orig.h FROM A", 'a name that has a dot needs quotes: A."id.orig.h"'),
+        (
+            "SELECT * FROM T WHERE T.trip distance1 > T.fare2",
+            ", not 'distance1'; a name that has a space needs quotes: T.\"trip distance1\"",
+        ),
+        (
+            "SELECT * FROM A, B WHERE A.x = B.unit price in cents AND A.y < B.y",
+            'a name that has a space needs quotes: B."unit price in cents"',
+        ),
+        ("SELECT * FROM A, B WHERE ABS(A.x - B.a b) < 3", 'needs quotes: B."a b"'),
+        ("SELECT * FROM A, B WHERE A.x LIKE B.y", "not 'LIKE'"),
+        ("SELECT * FROM A, B WHERE A.x = B.y OR A.x = B.z AND A.y < B.y", "not 'OR'"),
+        ("SELECT * FROM A, B WHERE A.x = B.y AND A.x IS NULL AND A.y < B.y", "not 'IS'"),
     ],
 )
-def test_a_name_with_a_dot_is_shown_in_quotes(text: str, hint: str) -> None:
+def test_a_name_with_a_dot_or_a_space_is_shown_in_quotes(text: str, hint: str) -> None:
     with pytest.raises(QuerySyntaxError) as raised:
         parse_query(text)
     assert str(raised.value).splitlines()[0].endswith(hint)
