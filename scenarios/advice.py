@@ -188,6 +188,9 @@ class CandidateRanking(WrittenResult):
         """The winner as a TOML file."""
         dumped = self.winning_config.written(without={"title", "figure"})
         dumped = {"name": self.config.name} | dumped  # its streams are prepared under that name
+        for stream in dumped["streams"]:  # so that it runs from any folder
+            if "files" in stream:
+                stream["files"] = [_absolute(name) for name in stream["files"]]
         return "".join(f"{key} = {format_toml(value)}\n" for key, value in dumped.items())
 
     def reproduce(self, directory: Path) -> dict[str, str]:
@@ -232,6 +235,11 @@ class CandidateRanking(WrittenResult):
             "versions": versions(),
             "replay": replay,
         }
+
+
+def _absolute(file: str) -> str:
+    """Return the path of a file that is there; a name that is looked for in data folders stays."""
+    return str(Path(file).absolute()) if Path(file).exists() else file
 
 
 def format_estimate(value: Estimate | None) -> str:

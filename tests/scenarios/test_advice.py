@@ -137,6 +137,17 @@ def test_the_lines_that_run_it_name_any_folder(advice: js.Advice) -> None:
     assert [node.value for node in nodes].count("my 'best' runs/advice.toml") == 2
 
 
+def test_its_file_runs_from_any_folder(
+    advice: js.Advice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "orders.csv").touch()
+    monkeypatch.chdir(tmp_path)
+    files = [{"name": name, "files": ["orders.csv", "of_a_data_folder.parquet"]} for name in "AB"]
+    toml = replace(advice.result, config=change(advice.result.config, {"streams": files})).toml
+    for stream in tomllib.loads(toml)["streams"]:
+        assert stream["files"] == [str(tmp_path / "orders.csv"), "of_a_data_folder.parquet"]
+
+
 def test_its_picture_has_the_systems_of_its_page(advice: js.Advice, tmp_path: Path) -> None:
     drawn = picture_of(advice.result).data["system"]
     assert drawn[0] == advice.result.winner.label
