@@ -18,6 +18,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from joins.errors import JoinsimError, suggest
+from netsim.faults import LinkKind
 from scenarios.config import SCALES, RunConfig, with_preset
 from topologies import TOPOLOGIES
 
@@ -137,7 +138,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     allowed = [*RunConfig.model_fields, _EXTENDS, STUDY]
     for key in values:
         if key not in allowed:
-            raise ConfigError(f"{path}: {key}: there is no such key; {suggest(key, allowed)}")
+            raise ConfigError(f"{path}: {key}: {_no_such_key(key, allowed)}")
     values.setdefault("name", re.sub(r"[^\w.-]", "-", path.stem).lstrip("."))
     if _EXTENDS in values:
         name = values[_EXTENDS]
@@ -221,7 +222,10 @@ def _changed(section: Any, path: list[str], value: Any, key: str) -> Any:
         at = int(name)
         return [*section[:at], _changed(section[at], rest, value, key), *section[at + 1 :]]
     if isinstance(section, (list, tuple)):
-        raise ConfigError(f"{key}: {name!r} is none of its {len(section)}, counted from 0")
+        raise ConfigError(
+            f"{key}: {name!r} is none of its {len(section)}, counted from 0; a list can also be "
+            "set as a whole, as in faults = [{ ... }, { ... }]"
+        )
     inner = section.get(name) if isinstance(section, dict) else None
     if inner is None and name in _OPTIONAL:
         inner = {}
@@ -239,8 +243,7 @@ def explain(error: ValidationError, model: type) -> str:
         key = ".".join(str(part) for part in mistake["loc"])
         if mistake["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             allowed = _keys(model, mistake["loc"][:-1])
-            hint = suggest(str(mistake["loc"][-1]), allowed)
-            lines.append(f"{key}: there is no such key; {hint}")
+            lines.append(f"{key}: {_no_such_key(str(mistake['loc'][-1]), allowed)}")
         elif mistake["type"] == "missing":
             lines.append(f"{key}: is missing")
         elif mistake["type"].startswith("union_tag"):
@@ -259,6 +262,18 @@ def explain(error: ValidationError, model: type) -> str:
     return "; ".join(lines)
 
 
+def _no_such_key(key: str, allowed: Sequence[str]) -> str:
+    """Return what to answer an unknown *key*: those *allowed*, and where else it may belong."""
+    where = ""
+    if "set" in allowed:
+        where = f"; what runs with other values goes in set, as in set = {{ {key} = ... }}"
+    elif "parameters" in allowed and key in _all_parameters():
+        where = f"; a system's parameter goes in parameters, as in parameters = {{ {key} = ... }}"
+    elif "transport" in allowed and key.split("_")[0] in (*get_args(LinkKind), "faults"):
+        where = '; what goes wrong goes in faults, as in faults = [{ kind = "loss", rate = 0.1 }]'
+    return f"there is no such key; {suggest(key, allowed)}{where}"
+
+
 def show_value(value: object) -> str:
     """Return a wrong value for a message: in one line, and cut where it is long."""
     shown = " ".join(repr(value).split("\n"))
@@ -272,6 +287,11 @@ def _wrong_tag(key: str, found: dict[str, Any]) -> str:
         return f"{key}.{name}: is missing"
     kinds = [kind.strip("'") for kind in found["expected_tags"].split(", ")]
     return f"{key}.{name} = {tag!r}: {suggest(tag, kinds)}"
+
+
+def _all_parameters() -> set[str]:
+    """Return the names of all parameters of all topologies."""
+    return {one.name for kind in TOPOLOGIES.values() for one in fields(kind.parameters_type)}
 
 
 def _keys(model: type, path: tuple[int | str, ...]) -> list[str]:

@@ -144,6 +144,8 @@ def test_a_topology_is_given_by_one_name(tmp_path: Path, value: str) -> None:
         ("study.variants.'a b' = 3", "variants.a b = 3: .*; there are set, measure"),
         ("study.variants.a.set = 3", "variants.a.set = 3: input should be a valid dictionary"),
         ("study.variants.a.st = 3", "variants.a.st: there is no such key; did you mean 'set'"),
+        ("study.variants.a.pes = 3", r"variants.a.pes: there .*; what .* set = \{ pes = ... \}"),
+        ("study.panels = [{ rows = 3 }]", r"panels.0.rows: .* as in set = \{ rows = ... \}"),
         ("study.variants.a.label = {st = 3}", "variants.a.label = .* should be a valid string"),
     ],
 )
@@ -229,6 +231,23 @@ def test_a_name_in_a_file_or_a_setting_is_refused_alike(tmp_path: Path) -> None:
 def test_a_file_of_any_name_is_a_scenario(tmp_path: Path, name: str) -> None:
     loaded = load(written(tmp_path, BASE, name=name)).name
     assert loaded in ("my-scenario", "größe", "a-b", "x")
+
+
+@pytest.mark.parametrize("key", ["loss", "loss_rate", "faults"])
+def test_a_fault_of_the_network_is_one_of_the_faults(tmp_path: Path, key: str) -> None:
+    config = load(written(tmp_path, BASE))
+    hint = r"goes in faults, as in faults = \[\{ kind = \"loss\", rate = 0.1 \}\]$"
+    with pytest.raises(ConfigError, match=rf"network.{key}: there is no such key; .* {hint}"):
+        change(config, {f"network.{key}": 0.1})
+    with pytest.raises(ConfigError, match="bandwith: there is no such key; .* links$"):
+        change(config, {"network.bandwith": 1})
+    with pytest.raises(ConfigError, match="a list can also be set as a whole, as in faults = "):
+        change(config, {f"faults.{key}": 0.1})
+
+
+def test_a_parameter_beside_the_keys_of_a_file_is_one_of_the_parameters(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"pes: there .* as in parameters = \{ pes = ... \}$"):
+        load(written(tmp_path, f"pes = 4\n{BASE}"))
 
 
 @pytest.mark.parametrize("place", ["1", "first"])
