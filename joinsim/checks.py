@@ -37,6 +37,7 @@ from joins.state import array_bytes
 from joinsim._arguments import check_arguments
 from netsim.outcome import Outcome
 from scenarios.config import RunConfig
+from scenarios.formatting import format_many
 from scenarios.observer import NO_LINE, Line
 from scenarios.plan import make_parameters
 from scenarios.run import execute, simulate
@@ -224,7 +225,8 @@ def _pairs(topology: Topology[Any], world: World, folder: Path) -> None:
     counted, *_ = judge(plan, counting, outcome, lambda: listed.directory, None)
     listed_pairs = pq.read_table(pairs_path(listed.directory)).num_rows
     assert listed_pairs == counted.produced, (
-        f"{listed_pairs:,} pairs are listed, and {counted.produced:,} are counted"
+        f"{format_many(listed_pairs, 'pair is', 'pairs are')} listed, "
+        f"and {counted.produced:,} counted"
     )
     # Only the listed run's pairs are read back from disk.
     without = [replace(verdict, checks=[]) for verdict in (counted, listed.verdict)]

@@ -124,7 +124,8 @@ class TimeOrder:
         if not self.in_order and self.delays is None:
             notes.append("input was not in time order: sorted; arrival = rows feeds it as it is")
         if self.repeated:
-            notes.append(f"{self.repeated:,} timestamps repeated: kept, ordered by source row")
+            times = "timestamp" if self.repeated == 1 else "timestamps"
+            notes.append(f"{self.repeated:,} {times} repeated: kept, ordered by source row")
         return notes
 
 

@@ -77,8 +77,9 @@ def _profile(config: RunConfig) -> str:
 
 
 def _processes(config: RunConfig) -> str:
-    each = config.processes == "each"
-    return "a process for each actor" if each else f"{config.processes} processes"
+    if config.processes == "each":
+        return "a process for each actor"
+    return format_many(config.processes, "process", "processes")
 
 
 def show_plan(out: Console, plan: Plan) -> None:
@@ -122,7 +123,7 @@ def show_streams(out: Console, plan: Plan) -> None:
         )
         if stream.time is not None:
             in_order = "in its order" if stream.delays is None else "in an order of arrival"
-            print_wrapped(out, f"    event time {stream.time}, fed {in_order}", "dim")
+            print_wrapped(out, f"    event time from {stream.time}, fed {in_order}", "dim")
         _print_remarks(out, stream, style="dim")
 
 

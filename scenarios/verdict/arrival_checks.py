@@ -34,6 +34,7 @@ from joins.batch import Batch
 from joins.codes import GREATEST, LEAST
 from joins.hashing import mix
 from joins.sliding_column import values_at
+from scenarios.formatting import format_many
 from scenarios.plan import Plan
 from scenarios.verdict import CheckResult, Offender
 from scenarios.verdict.expectation import CHUNK_ROWS
@@ -83,8 +84,9 @@ class LatenessCheck:
             name="watermarks",
             passed=not wrong,
             detail=(
-                f"{self._behind:,} tuples arrived behind the watermark, {self.claimed:,} dropped "
-                f"as late: {self._unjustified:,} without cause, {self._repeated:,} twice, "
+                f"{format_many(self._behind, 'tuple')} arrived behind the watermark, "
+                f"{self.claimed:,} dropped as late: "
+                f"{self._unjustified:,} without cause, {self._repeated:,} twice, "
                 f"{self._unknown:,} that do not exist, {answered:,} answered all the same; "
                 f"{self._out_of_turn:,} arrived behind others that were due later"
             ),
@@ -227,9 +229,10 @@ class LatencyCheck:
         """Return what is wrong with the latencies."""
         detail = f"{self._wrong:,} of {self._checked:,} latencies end when no sink was reached"
         if self.early:
-            detail += f"; {self.early:,} messages left before their tuples came into being"
+            early = format_many(self.early, "message left before its", "messages left before their")
+            detail += f"; {early} tuples came into being"
         if self._longer:
-            detail += f"; {self._longer:,} are longer than the run"
+            detail += f"; {format_many(self._longer, 'is', 'are')} longer than the run"
         passed: bool | None = not (self._wrong or self.early or self._longer)
         if passed and (self._unknown or not self._checked):
             passed, detail = None, self._unknown or "no tuple was reported"

@@ -100,8 +100,8 @@ class Approximated:
         if not verdict.tested or (verdict.off_sample and not too_many and not self.exact):
             passed = None
         detail = (
-            f"{stated}{true}; {too_many:,} results too many, {verdict.off_sample:,} tuples without "
-            "just the results of what is kept"
+            f"{stated}{true}; {format_many(too_many, 'result')} too many, "
+            f"{format_many(verdict.off_sample, 'tuple')} without just the results of what is kept"
         )
         if not verdict.adds_up:
             passed = False
@@ -235,9 +235,11 @@ def _check_files(plan: Plan, directory: Path, collectors: pa.Table, odd_rows: in
         names = ", ".join(sorted(str(path.relative_to(directory)) for path in others))
         wrong.append(f"the run does not write {names}")
     if odd_rows:
-        wrong.append(f"{odd_rows:,} rows have a sender that is no actor, or a negative latency")
+        rows = format_many(odd_rows, "row has", "rows have")
+        wrong.append(f"{rows} a sender that is no actor, or a negative latency")
     if negative:
-        wrong.append(f"{negative:,} rows of collectors have negative figures")
+        rows = format_many(negative, "row of collectors has", "rows of collectors have")
+        wrong.append(f"{rows} negative figures")
     detail = "they are those that a run writes, and no sender, latency or collector is impossible"
     return CheckResult(name="files", passed=not wrong, detail="; ".join(wrong) or detail)
 
@@ -345,13 +347,14 @@ def _sinks(
         sent[channel[0]] += trace.rows[channel]
     in_files = dict(zip(graph, found.by_sender.tolist(), strict=True))
     wrong = [
-        f"{sender} sent {sent[sender]:,} rows, and the files have {count:,} of it"
+        f"{sender} sent {format_many(sent[sender], 'row')}, and the files have {count:,} of it"
         for sender, count in in_files.items()
         if (count > sent[sender] and ours) or (count < sent[sender] and not late)
     ]
     reports = sum(in_files.values()) + late
     if not wrong and (sent.total() > reports or (sent.total() < reports and ours)):
-        wrong.append(f"sinks received {sent.total():,} rows, and the files have {reports:,}")
+        rows = format_many(sent.total(), "row")
+        wrong.append(f"sinks received {rows}, and the files have {reports:,}")
     nbytes = sum(trace.nbytes[channel] for channel in to_sinks)
     ids_of_results = max(2, len(plan.files)) * found.reported
     due = messages * HEADER_BYTES + _ROW_BYTES * reports
@@ -368,14 +371,14 @@ def _rows(verdict: Verdict, found: PairComparison) -> CheckResult:
     detail = "every row is of a tuple that may have pairs"
     if found.stray_rows:
         detail = (
-            f"{found.stray_rows:,} rows are of no tuple that may have pairs, and claim "
-            f"{verdict.invented:,}"
+            f"{format_many(found.stray_rows, 'row is', 'rows are')} of no tuple that may have "
+            f"pairs, with {format_many(verdict.invented, 'pair')}"
         )
         if found.strays:
             first = found.strays[0]
             matches = ", ".join(map(str, np.atleast_1d(first.match_id)))
             detail += f": the first, tuple {first.probe_id} of stream {first.probe_stream}"
-            detail += f" with {matches}"
+            detail += f", matches {matches}"
     return CheckResult(name="rows", passed=not found.stray_rows, detail=detail)
 
 
@@ -383,9 +386,11 @@ def _pairs(verdict: Verdict, found: PairComparison) -> CheckResult:
     others, passed = verdict.inconsistent, True if found.listed else None
     if others:
         passed = False
-        detail = f"{others:,} tuples were reported with other pairs than a replay lists"
+        reported = format_many(others, "tuple was reported", "tuples were reported")
+        detail = f"{reported} with other pairs than a replay lists"
         if found.listed:
-            detail = f"{others:,} tuples have other pairs on disk than were reported"
+            on_disk = format_many(others, "tuple has", "tuples have")
+            detail = f"{on_disk} other pairs on disk than were reported"
     elif found.listed:
         detail = "read back from disk: each tuple has those that were reported"
     else:
@@ -394,7 +399,10 @@ def _pairs(verdict: Verdict, found: PairComparison) -> CheckResult:
 
 
 def _window_bounds(verdict: Verdict) -> CheckResult:
-    detail = f"{verdict.expired:,} of {verdict.produced:,} pairs lie outside the window"
+    lie = "lies" if verdict.expired == 1 else "lie"
+    detail = (
+        f"{verdict.expired:,} of {format_many(verdict.produced, 'pair')} {lie} outside the window"
+    )
     judged = verdict.produced > 0 and verdict.claims_exact
     return CheckResult(
         name="window bounds", passed=verdict.expired == 0 if judged else None, detail=detail

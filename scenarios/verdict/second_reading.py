@@ -22,6 +22,7 @@ from joins.oracle.match import evaluate
 from joins.queries.conditions import Field
 from joins.queries.query import JoinQuery
 from joins.queries.windows import StreamWindows, Window
+from scenarios.formatting import format_many
 from scenarios.verdict import CheckResult
 
 _PIECE = re.compile(
@@ -146,7 +147,7 @@ def difference(query: JoinQuery, second: Reading) -> str | None:
     if _extents(query) != second.extents:
         return f"windows or interval {second.extents}, not {_extents(query)}"
     if len(query.predicates) != len(second.predicates):
-        return f"{len(second.predicates)} predicates, not {len(query.predicates)}"
+        return f"{format_many(len(second.predicates), 'predicate')}, not {len(query.predicates)}"
     spelt = (getattr(predicate.operator, "width", None) for predicate in query.predicates)
     widths = [Decimal(width) for width in spelt if width is not None]
     for predicate, (columns, holds) in zip(query.predicates, second.predicates, strict=True):

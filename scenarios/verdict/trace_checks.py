@@ -237,7 +237,7 @@ def check_conservation(outcome: Outcome, trace: ReadTrace) -> CheckResult:
     # No row has the number of a message that was lost, or that recovery took back.
     if trace.misnumbered and not (outcome.lost or outcome.doubled or outcome.recovered):
         whole = False
-        detail += f"; {trace.misnumbered:,} numbers of messages are missing, or occur twice"
+        detail += f"; numbers of messages that are missing, or occur twice: {trace.misnumbered:,}"
     return CheckResult(
         name="conservation",
         passed=whole if outcome.messages else None,
@@ -267,23 +267,25 @@ def check_trace(outcome: Outcome, trace: ReadTrace, tuples: int, *, own: bool) -
     wrong = []
     if trace.unknown:
         wrong.append(
-            f"{trace.unknown:,} rows have names that are no actor's or no port's, or go where "
-            "nothing is sent"
+            f"{format_many(trace.unknown, 'row has', 'rows have')} names that are no actor's or no "
+            "port's, or between which nothing is sent"
         )
     if trace.untimely:
         wrong.append(
-            f"{trace.untimely:,} rows have times that run backwards, or began while their actor "
-            "served another"
+            f"{format_many(trace.untimely, 'row has', 'rows have')} times that run backwards, or "
+            "that begin while the actor served another"
         )
     if trace.too_fast:
-        wrong.append(f"{trace.too_fast:,} messages arrived sooner than their links allow")
+        messages = format_many(trace.too_fast, "message")
+        wrong.append(f"{messages} arrived sooner than links allow")
     if trace.odd_spans or trace.latest >= tuples:
         wrong.append("rows are about tuples that do not exist")
     if trace.virtual and trace.digest != outcome.digest:
         wrong.append(f"its digest is {trace.digest}, not {outcome.digest}")
     recovered = outcome.recovered
     if outcome.tuples != tuples and not (own or (recovered and recovered.weakens)):
-        wrong.append(f"{outcome.tuples:,} tuples were fed in, of {tuples:,}")
+        fed_in = format_many(outcome.tuples, "tuple was", "tuples were")
+        wrong.append(f"{fed_in} fed in, of {tuples:,}")
     ended = outcome.virtual_ns
     # In a live run the clock goes on while the last results are written.
     if trace.ended_ns > ended or (trace.virtual and trace.ended_ns < ended):

@@ -27,6 +27,7 @@ from joins.queries.parser import parse_query
 from joins.queries.query import QueryError
 from netsim.outcome import Outcome
 from scenarios.config import MAX_SEED, NetworkConfig
+from scenarios.formatting import format_many
 from scenarios.observer import SILENT, Line, Observer
 from scenarios.run import FinishedRun, execute
 from scenarios.run_directory import RUNS
@@ -119,7 +120,8 @@ def failure_of(finished: FinishedRun, *, lossy: bool = False) -> str | None:
         system = finished.plan.topology
         right = system.claims_exact(finished.plan.parameters) or finished.approximated
         wrong = finished.verdict.wrong if right else 0
-        return f"spurious: {wrong:,} pairs do not satisfy the query" if wrong else None
+        pairs = format_many(wrong, "pair does", "pairs do")
+        return f"spurious: {pairs} not satisfy the query" if wrong else None
     for check in finished.verdict.checks:
         if check.passed is False:
             return f"{check.name}: {check.detail}"

@@ -304,13 +304,14 @@ def _write_rejected(frame: DataFrame, task: Task, scratch: Path, to: Path) -> No
 
 
 def _all_rejected(source: RawSource, counts: RowCounts, kept: Path) -> DataError:
-    listed = [f"{why} ({n:,} times)" for why, n in counts.reasons.most_common(REASONS_LISTED)]
+    common = counts.reasons.most_common(REASONS_LISTED)
+    listed = [f"{why} ({'once' if n == 1 else f'{n:,} times'})" for why, n in common]
     more = len(counts.reasons) - len(listed)
     text = any(why.endswith(": not a number") for why in counts.reasons)
     hint = " Text can be compared with = and != alone." if text else ""
     return DataError(
         f"stream {source.name!r}: all {counts.rejected:,} rows of {source.files} were rejected: "
-        f"{'; '.join(listed)}{f'; and {more} more reasons' if more > 0 else ''}. "
+        f"{'; '.join(listed)}{f'; and {more} more' if more > 0 else ''}. "
         f"They are kept in {kept}.{hint}"
     )
 

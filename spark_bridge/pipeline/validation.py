@@ -63,7 +63,7 @@ def validate(task: Task, typed: Typed) -> Typed:
     time_name = typed.time if typed.time is not None else "time"
     checked = {TS: (time_name, _event_time(task, typed))}
     if typed.time is not None and typed.types[typed.time] in (*INTEGERS, *FLOATS):
-        notes.append(f"event time {time_name} is a number, taken as nanoseconds")
+        notes.append(f"the event time, {time_name}, is a number, taken as nanoseconds")
     dtypes = {name: "int64" for name in source.fields if name == "ts"}
     for name, column in layout.fields.items():
         field, dtypes[name], note = _join_field(task, typed, name, column)

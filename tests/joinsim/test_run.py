@@ -277,7 +277,7 @@ def test_rows_that_are_sorted_by_their_times_are_noted() -> None:
     run = js.run(EQUAL, {"R": {"ts": [5, 3, 5], "k": [1, 1, 1]}, "S": {"ts": [1], "k": [1]}})
     notes = " ".join(run.finished.plan.streams[0].notes)
     assert "input was not in time order: sorted" in notes
-    assert "1 timestamps repeated" in notes
+    assert "1 timestamp repeated" in notes
 
 
 @pytest.mark.parametrize("what", ["time", "arrival"])

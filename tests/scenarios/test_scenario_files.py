@@ -239,7 +239,7 @@ def test_a_fault_of_the_network_is_one_of_the_faults(tmp_path: Path, key: str) -
     hint = r"goes in faults, as in faults = \[\{ kind = \"loss\", rate = 0.1 \}\]$"
     with pytest.raises(ConfigError, match=rf"network.{key}: there is no such key; .* {hint}"):
         change(config, {f"network.{key}": 0.1})
-    with pytest.raises(ConfigError, match="bandwith: there is no such key; .* links$"):
+    with pytest.raises(ConfigError, match=r"bandwith: there is no such key; .* links$"):
         change(config, {"network.bandwith": 1})
     with pytest.raises(ConfigError, match="a list can also be set as a whole, as in faults = "):
         change(config, {f"faults.{key}": 0.1})

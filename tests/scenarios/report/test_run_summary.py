@@ -143,10 +143,12 @@ def test_without_a_rate_there_is_nothing_to_say() -> None:
 
 def test_a_run_of_one_tuple_is_counted_in_the_singular() -> None:
     query = "SELECT * FROM T WHERE T.x1 > T.x2 WINDOW AS (SLIDE INTERVAL '1' ON '2')"
-    finished = js.run(query, {"T": {"x": [1]}}, topology="nested_loop").finished
+    tables = {"T": {"time": [5], "x": [1]}}
+    finished = js.run(query, tables, time="time", topology="nested_loop").finished
     shown = StringIO()
     show_streams(Console(file=shown, width=200), finished.plan)
     assert "stream T: 1 of 1 tuple, 0 rejected" in shown.getvalue()
+    assert "event time from time, fed in its order" in shown.getvalue()
     details = [check.detail for check in finished.verdict.checks]
     for said in (*details, *map(str, dict(summary_rows(finished)).values())):
         assert not re.search(r"\b1 (tuple|pair|message|channel|row|actor)s\b", said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import replace
@@ -271,6 +272,8 @@ def test_a_broken_run_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     (check,) = (check for check in verdict.checks if check.name == mutant.check)
     assert check.passed is False
     assert mutant.words in check.detail
+    for each in verdict.checks:  # counts are words of it: "1 tuple", not "1 tuples"
+        assert not re.search(r"\b1 (tuple|row|message|pair|number|latencie)s\b", each.detail)
 
 
 @pytest.mark.parametrize("run", [FIRST, RATE])

@@ -153,7 +153,7 @@ def test_of_a_world_that_loses_messages_no_more_is_asked_than_it_promises(tmp_pa
     assert fuzzing.failure_of(report) is not None
     assert fuzzing.failure_of(report, lossy=True) is None
     report.verdict.wrong = 1
-    assert fuzzing.failure_of(report, lossy=True) == "spurious: 1 pairs do not satisfy the query"
+    assert fuzzing.failure_of(report, lossy=True) == "spurious: 1 pair does not satisfy the query"
     assert try_world(lossy).failure is None
 
 
