@@ -217,14 +217,14 @@ def _bars(
 
 @write_page.register
 def _(findings: Findings, path: Path, replay: str) -> Path:
-    study = findings.study
+    study, picture = findings.study, study_picture(findings)
     return fill_page(
         path,
         "study.html",
         study=study,
         query=study.query_line,
-        pictures={"study": study_picture(findings)},
-        kinds=kinds_key(study),
+        pictures={"study": picture},
+        kinds=kinds_key(study, picture),
         charts=[chart_table(findings, chart) for chart in study.charts],
         claims=claims_table(findings),
         points=points_table(findings),

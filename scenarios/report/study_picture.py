@@ -103,7 +103,7 @@ def _only(chart: Chart, curves: Sequence[Curve]) -> Chart:
     return replace(chart, panel=shown, curves=tuple(curves))
 
 
-def kinds_key(study: Study) -> str:
+def kinds_key(study: Study, picture: Picture) -> str:
     """Return a sentence on marks that are not a simulated value; nothing where there are none."""
     looks: dict[Kind, dict[str, None]] = {}
     for chart in study.charts:
@@ -112,7 +112,8 @@ def kinds_key(study: Study) -> str:
             looks.setdefault(curve.kind, {})["paler" if chart.axis.categories else line] = None
     looks.pop("simulated", None)
     notes = [f"{' or '.join(look).capitalize()}: {KIND_WORDS[of]}." for of, look in looks.items()]
-    if any(len(one.of) == 1 for one in study.section.paper):
+    marks = [one["mark"] for panel in picture.panels for one in panel["layer"]]
+    if any(mark.get("text") == "×" for mark in marks):
         notes.append(
             f"×: the paper's value, where it is within {_PAPER_MOST} times ours, on a logarithmic "
             f"axis within {_PAPER_MOST_LOG}."

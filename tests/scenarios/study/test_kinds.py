@@ -156,14 +156,25 @@ def test_a_study_of_simulations_alone_names_no_machine(tmp_path: Path) -> None:
 
 def test_the_picture_draws_kinds_apart_and_explains_them(tmp_path: Path) -> None:
     study = load(tmp_path)
-    simulated, measured = (panel["layer"] for panel in study_picture(made(study)).panels)
+    picture = study_picture(made(study))
+    simulated, measured = (panel["layer"] for panel in picture.panels)
     dashes = {one["variant"]: tuple(one["dash"]) for one in simulated[0]["data"]["values"]}
     assert len(set(dashes.values())) == len(dashes) == 2
     assert {one["variant"] for one in measured[0]["data"]["values"]}.isdisjoint(dashes)
     fill = measured[1]["encoding"]["fill"]["condition"]
     assert fill == {"test": "datum.kind == 'measured'", "value": "var(--paper)"}
     for kind in ("measured", "derived"):
-        assert KIND_WORDS[kind] in kinds_key(study)
+        assert KIND_WORDS[kind] in kinds_key(study, picture)
+
+
+@pytest.mark.parametrize(("theirs", "drawn"), [(150, True), (9_000, False)])
+def test_the_papers_marks_are_explained_where_they_are_drawn(
+    tmp_path: Path, theirs: int, drawn: bool
+) -> None:
+    paper = f'[[study.paper]]\nof = ["estimated"]\nvalues = [nan, {theirs}, nan]\n'
+    study = load(tmp_path, STUDY + paper)
+    key = kinds_key(study, study_picture(made(study)))
+    assert ("×: the paper's value" in key) == drawn
 
 
 def test_what_is_measured_has_a_panel_and_an_axis_of_its_own(tmp_path: Path) -> None:
