@@ -297,7 +297,11 @@ class Claim(_StudyPart):
         tried = self.tried
         if tried is None or scale not in tried.scale or (tried.panel and panel not in tried.panel):
             return ""
-        return f"{self.why} (found by: {tried.command})"
+        # It names the other scales, but not the one whose figures it is about.
+        about = [one for one in tried.scale if one not in self.why]
+        elsewhere = about and scale not in about and f"{scale}, too" not in self.why
+        seen = f"as seen at {' and '.join(about)} scale, " if elsewhere else ""
+        return f"{seen}{self.why} (found by: {tried.command})"
 
 
 def _bound(value: float) -> str:

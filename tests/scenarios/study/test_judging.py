@@ -230,6 +230,27 @@ def test_a_reason_is_given_where_it_was_tried_and_nowhere_else() -> None:
     assert why("smoke", "left", rises) == "", "it holds"
 
 
+@pytest.mark.parametrize(
+    ("why", "at_smoke", "at_laptop"),
+    [
+        ("it is 1.3 times (smoke: 1.2)", "as seen at laptop scale, ", ""),
+        ("it is 1.3 times (laptop: 1.2)", "", "as seen at smoke scale, "),
+        ("it is 1.3 times (smoke, too)", "", ""),
+        ("it is 1.3 times (smoke) and 1.2 times (laptop)", "", ""),
+        ("it is small", "", ""),
+    ],
+)
+def test_a_reason_whose_figures_are_of_another_scale_says_so(
+    why: str, at_smoke: str, at_laptop: str
+) -> None:
+    tried = {"scale": ["smoke", "laptop"], "command": "joinsim run spo-fig07"}
+    claim = Claim.model_validate(
+        {"text": "so", "of": ["up"], "falls": True, "why": why, "tried": tried}
+    )
+    for scale, seen in (("smoke", at_smoke), ("laptop", at_laptop)):
+        assert claim.reason(scale, "") == f"{seen}{why} (found by: joinsim run spo-fig07)"
+
+
 def test_a_reason_names_what_was_run_to_find_it() -> None:
     with pytest.raises(ValidationError, match="the command that was run to find it"):
         Claim(text="so", of=("up",), rises=True, why="it is small")
