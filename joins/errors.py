@@ -36,7 +36,7 @@ class DataError(JoinsimError):
     ...     js.diff("runs/first", "runs/second")
     ... except js.DataError as error:
     ...     print(error)
-    runs/first/trace.parquet is not there: name two directories that runs have written
+    there is no folder runs/first: name one that a run has written
     """
 
 

@@ -53,6 +53,17 @@ _REPLACED = (
 )  # fmt: skip
 """What a run, a study, a comparison or an advice writes, so that none of it stays from before."""
 _OF_ONE_THAT_SAVES = (RESUME, SAVED)
+_OF_SEVERAL = {
+    "study.json": "a study or a sweep, not of one run: its page is study.html, and joinsim run "
+    "with --out writes one run whole, of a study with --point",
+    "compare.json": "a comparison, not of one run: its page is compare.html, and joinsim run with "
+    "--topology and --out writes one run whole",
+    "advice.json": "advice, not of one run: its page is advice.html, and joinsim run advice.toml "
+    "runs the winner",
+    "reproduce.json": "a reproduction, not of one run: its page is reproduce.html, and joinsim "
+    "claims reads it",
+}
+"""The file by which the folder of several runs is known, to what it has."""
 
 
 @contextmanager
@@ -345,6 +356,16 @@ def _why_not(directory: Path) -> str:
     if (directory / RUN_RECORD).is_file():
         return "this run has finished, there is nothing to resume"
     return "there is no run to resume" if directory.is_dir() else "there is no such directory"
+
+
+def why_no_run(directory: Path, needed: str) -> str:
+    """Return what a directory is that has not all that a run writes, of which *needed* is read."""
+    if not directory.is_dir():
+        return f"there is no folder {directory}: name one that a run has written"
+    for file, what in _OF_SEVERAL.items():
+        if (directory / file).is_file():
+            return f"{directory} is the folder of {what}"
+    return f"{directory} is no finished run: it needs {needed}, which `joinsim run` writes"
 
 
 def digest_stream(stream: PreparedStream) -> str:

@@ -22,7 +22,7 @@ from pydantic import NonNegativeInt
 
 from joins.errors import DataError
 from netsim.trace import COLUMNS, READ_ROWS
-from scenarios.run_directory import RUN_RECORD, TRACE, read_json
+from scenarios.run_directory import RUN_RECORD, TRACE, read_json, why_no_run
 
 AROUND = 10
 """Rows that are shown before and after the first that differs."""
@@ -129,7 +129,7 @@ def diff(
 def _batches(run: Path) -> Iterator[pa.RecordBatch]:
     path = run / TRACE
     if not path.is_file():
-        raise DataError(f"{path} is not there: name two directories that runs have written")
+        raise DataError(why_no_run(run, TRACE))
     try:
         with pq.ParquetFile(path) as file:
             absent = [name for name in COLUMNS if name not in file.schema_arrow.names]

@@ -47,7 +47,7 @@ from scenarios.report.run_analysis import (
 from scenarios.report.run_summary import NEAR_SATURATION, describe_verdict, summary
 from scenarios.report.topology_drawing import draw_load
 from scenarios.run import FinishedRun
-from scenarios.run_directory import RUN_RECORD, TRACE, read_json
+from scenarios.run_directory import RUN_RECORD, TRACE, read_json, why_no_run
 from scenarios.scenario_files import ConfigError, validate
 
 PERCENTS = (50, 95, 99)
@@ -566,10 +566,7 @@ class RunRecord:
             record = read_json(directory / RUN_RECORD)
             page = (directory / "report.html").read_text(encoding="utf-8")
         except (OSError, ValueError):
-            raise ConfigError(
-                f"{directory} is no finished run: it needs run.json and report.html, which "
-                "`joinsim run` writes"
-            ) from None
+            raise ConfigError(why_no_run(directory, "run.json and report.html")) from None
         found = _DATA.search(page)
         if found is None:
             raise ConfigError(f"{directory}/report.html is of an earlier version: run it again")

@@ -103,6 +103,9 @@ def test_a_study_runs_its_points_judges_its_claims_and_a_point_repeats_alone(
     points = [f"out/points/00{number}" for number in (1, 2)]
     refused = joinsim("report", *points)
     assert (refused.code, "out/points/001 is no finished run" in refused.err) == (3, True)
+    for words in (("report", "out", "out"), ("diff", "out", "out")):
+        refused = joinsim(*words)
+        assert (refused.code, "out is the folder of a study or a sweep" in refused.err) == (3, True)
     for seed in (1, 2):
         joinsim("run", "mine.toml", "--point", 2, "--seed", seed, "--out", f"seed-{seed}")
     assert joinsim("report", "seed-1", "seed-2", "--out", "both.html").out == "both.html\n"

@@ -109,8 +109,10 @@ def test_the_command_shows_both_runs_and_says_so_in_its_exit_code(tmp_path: Path
 
 def test_a_directory_without_a_trace_is_named(tmp_path: Path) -> None:
     whole = trace(tmp_path / "a", [row(1)])
-    with pytest.raises(js.JoinsimError, match=r"trace.parquet is not there: name two"):
+    with pytest.raises(js.JoinsimError, match=r"is no finished run: it needs trace.parquet"):
         js.diff(whole, tmp_path)
+    with pytest.raises(js.JoinsimError, match=r"there is no folder .*elsewhere: name one"):
+        js.diff(whole, tmp_path / "elsewhere")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "trace.parquet").write_bytes(b"PAR1 no such thing")
     with pytest.raises(js.JoinsimError, match=r"trace.parquet cannot be read: "):

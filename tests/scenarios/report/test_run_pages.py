@@ -477,6 +477,8 @@ def test_a_run_at_hand_and_its_folder_are_the_same_record(runs: list[FinishedRun
 def test_a_folder_without_a_run_is_named(runs: list[FinishedRun], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"{tmp_path} is no finished run"):
         RunRecord.read(tmp_path)
+    with pytest.raises(ConfigError, match=f"there is no folder {tmp_path}/elsewhere"):
+        RunRecord.read(tmp_path / "elsewhere")
     (tmp_path / "run.json").write_text("{}")
     (tmp_path / "report.html").write_text("<p>an old page</p>")
     with pytest.raises(ConfigError, match="earlier version: run it again"):
