@@ -167,15 +167,19 @@ class CandidateRanking(WrittenResult):
     @property
     def note(self) -> str:
         """How the figures were found, and what they are of."""
-        rate = self.rate_tps
-        at = "as fast as they are taken" if rate is None else f"at {format_rate(rate)}"
+        fed = [one.fed[0]["tuples"] for one in self.shown if one.fed]
+        of = "the same run"
+        if fed and self.rate_tps is not None:
+            of = (
+                f"at most {format_many(max(fed), 'tuple')} fed at {format_rate(self.rate_tps)}; of "
+                "a system that did not run so, at saturation"
+            )
         return (
             f"{format_many(len(self.ranked), 'candidate')}, "
             f"{format_many(self.spent.runs, 'simulation')} of "
             f"{format_many(self.spent.tuples, 'tuple')} in {self.seconds:.0f} s. "
-            "tuples/s: at saturation, in "
-            "virtual time, extrapolated where fewer tuples ran; latency, network and state: of "
-            f"tuples fed {at}."
+            "Tuples/s: at saturation, in virtual time, extrapolated where fewer tuples ran. "
+            f"Latency, bytes a tuple and bytes of state: of {of}."
         )
 
     @property
@@ -274,8 +278,8 @@ def _hottest(one: Candidate) -> list[str]:
     balance = look_up(found, f"row_balance.{hottest}") or 0.0
     each = format_duration(operators[hottest] / max(1, found["tuples"]) * 1e9)
     return [
-        f"In {one.topology} most work is in {hottest}: {each} a tuple, each of "
-        f"which goes to {format_value(copies)} of its PEs, {balance:.0%} balanced"
+        f"In {one.topology} most work is in {hottest}: {each} a tuple; each tuple goes to "
+        f"{format_value(copies)} of its PEs, whose work is {balance:.0%} balanced"
     ]
 
 

@@ -53,9 +53,9 @@ class StreamStatistics:
         if self.keys is not None and self.top_share is not None:
             values = f"{format_many(self.keys, 'value')} of {self.key}"
             words.append(f"{values}, the commonest {self.top_share:.1%}")
-        words.append(f"{self.duplicates:.1%} duplicates")
+        words.append(f"{self.duplicates:.1%} equal to an earlier tuple in time and join fields")
         if self.disorder is not None:
-            words.append(f"{self.disorder:.1%} out of order")
+            words.append(f"{self.disorder:.1%} out of time order")
         return ", ".join(words)
 
 

@@ -29,6 +29,7 @@ from scenarios.report.picture import (
     tooltip,
 )
 from scenarios.report.result_tables import (
+    GOAL_COLUMNS,
     advice_table,
     changes_table,
     chart_table,
@@ -104,27 +105,37 @@ def _(comparison: SystemRanking) -> Picture:
 
 @picture_of.register
 def _(advice: CandidateRanking) -> Picture:
-    return comparison_picture(
-        {
-            one.label: RunResult(config=advice.config, record=one.saturated[0])
-            for one in advice.shown
-            if one.saturated and "verdict" in one.saturated[0]
-        }
+    judged = [one for one in advice.shown if one.saturated and "verdict" in one.saturated[0]]
+    results = [RunResult(config=advice.config, record=one.saturated[0]) for one in judged]
+    columns: dict[str, list[float | None]] = {}
+    for goal, title in GOAL_COLUMNS.items():  # as in the table
+        found = [one.estimate(goal) for one in judged]
+        columns[title] = [value.mean if value else None for value in found]
+    kernel = "kernel_seconds.total"
+    columns[_MEASURES[kernel]] = [_value(one, kernel) for one in results]
+    return _bars(
+        "system",
+        [one.label for one in judged],
+        [_answer(one) for one in results],
+        columns,
+        _EXACTNESS_COLOURS,
     )
 
 
 def comparison_picture(results: Mapping[str, RunResult]) -> Picture:
     """Return a picture of the systems that ran, in the order given."""
     ran = {label: result for label, result in results.items() if result.record}
-    exact, excused, wrong = _EXACTNESS_COLOURS
-    words = [
-        exact if one.is_exact is not False else wrong if one.claims_exact else excused
-        for one in ran.values()
-    ]
+    words = [_answer(one) for one in ran.values()]
     columns = {
         title: [_value(one, name) for one in ran.values()] for name, title in _MEASURES.items()
     }
     return _bars("system", list(ran), words, columns, _EXACTNESS_COLOURS)
+
+
+def _answer(result: RunResult) -> str:
+    """Return whether a run was exact, a word of `_EXACTNESS_COLOURS`."""
+    exact, excused, wrong = _EXACTNESS_COLOURS
+    return exact if result.is_exact is not False else wrong if result.claims_exact else excused
 
 
 def _value(result: RunResult, name: str) -> float | None:

@@ -100,23 +100,28 @@ def comparison_table(comparison: SystemRanking) -> TextTable:
     return TextTable(columns=columns, rows=rows, text_columns=2)
 
 
+GOAL_COLUMNS = {
+    "throughput": "tuples/s", "latency": "p95 ms", "bytes": "bytes a tuple",
+    "memory": "bytes of state",
+}  # fmt: skip
+"""What a column of figures by a goal is called."""
+
+
 def advice_table(advice: CandidateRanking) -> TextTable:
     """Return the candidates that an advice shows, the best first, and over how many tuples."""
     from scenarios.advice import format_estimate
-    from scenarios.topology_search import GOALS
 
     several, priced = len(advice.goals) > 1, bool(advice.prices)
     rows: list[list[str | TableCell]] = []
     for one in advice.shown:
         keeps = NO_VALUE if one.keeps_up is None else "yes" if one.keeps_up else "no"
         row: list[str | TableCell] = [one.label, keeps, format_count(one.rows)]
-        row += [format_estimate(one.estimate(goal)) for goal in GOALS]
+        row += [format_estimate(one.estimate(goal)) for goal in GOAL_COLUMNS]
         row += [str(one.machines), str(one.cores), str(one.pes)]
         row += [format_value(advice.price(one))] * priced
         row += ["yes" if one.label in advice.front else "no"] * several
         rows.append(row)
-    columns = ["system", "keeps up", "tuples", "tuples/s", "p95 ms"]
-    columns += ["bytes a tuple", "bytes of state", "machines", "cores", "PEs"]
+    columns = ["system", "keeps up", "tuples", *GOAL_COLUMNS.values(), "machines", "cores", "PEs"]
     columns += ["price of 10^9 tuples"] * priced + ["best trade-off"] * several
     return TextTable(columns=tuple(columns), rows=rows, text_columns=2)
 
@@ -152,7 +157,9 @@ def measured_table(advice: CandidateRanking) -> TextTable:
 
 def left_out_table(advice: CandidateRanking) -> TextTable:
     """Return what an advice has no figures of: no time was left, it failed, or it cannot run."""
-    notes = engine_notes(advice.engines).rows if advice.engines else []
+    engines = advice.engines
+    notes = engine_notes(engines).rows if engines else []
+    notes = [row for row in notes if engines and row[0] not in engines.waiting]  # had no time
     rows = [
         *(("no time", what) for what in advice.spent.left_out),
         *(("given up", what) for what in advice.spent.given_up),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SEGMENT_ROWS = 1_000_000  # rows in a segment file: some 10 MB, and a second or two of sorting
 QUICK_BYTES = 64 << 20  # below this the JVM lives too briefly for its better compiler to pay off
-PREPARE_STAGES = ("look", "start", "read", "judge", "write", "check", "done")
+PREPARE_STAGES = ("inspect", "start Spark", "read", "validate", "write", "check", "done")
 """The stages that `prepare` reports of each stream, in this order; in ``start``, Spark starts."""
 
 _READING = 5
@@ -76,7 +76,7 @@ def prepare(
     reports = [_reporter(source, progress, at, len(sources)) for at, source in enumerate(sources)]
     inspected = []
     for source, report in zip(sources, reports, strict=True):
-        report("look")
+        report("inspect")
         inspected.append((source, inspect_files(source.paths)))
     tasks = [
         Task(
@@ -94,7 +94,7 @@ def prepare(
         if task not in missing:
             task.report("done")
     if missing:
-        missing[0].report("start")
+        missing[0].report("start Spark")
         for task in missing:
             # What is wrong with these is reported before Spark starts.
             task.layout, task.expressions, task.spanning  # noqa: B018

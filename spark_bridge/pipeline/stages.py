@@ -117,7 +117,7 @@ def _build(
 ) -> None:
     source, layout, stream = task.source, task.layout, folder / "stream"
     stream.mkdir()
-    task.report("judge")
+    task.report("validate")
     typed = validate(task, typed)
     bounds = sample_bounds(typed.frame, typed.rows, task.segment_rows)
     watched, seen = _watched(typed, layout), Observation()

@@ -154,6 +154,10 @@ def test_its_picture_has_the_systems_of_its_page(advice: js.Advice, tmp_path: Pa
     assert set(drawn) <= {row["label"] for row in advice.table.to_pylist()}
     page = (advice.directory / "advice.html").read_text()
     assert all(label in page for label in drawn)
+    data, rows = picture_of(advice.result).data, advice.table.to_pylist()
+    figures = [next(row for row in rows if row["label"] == label) for label in drawn]
+    for goal, column in (("throughput", "tuplesps"), ("memory", "bytes_of_state")):
+        assert data[column] == [row[goal] for row in figures]
     assert advice.figure(tmp_path / "advice.svg").stat().st_size > 0
 
 
@@ -164,6 +168,14 @@ def test_a_candidate_that_failed_is_listed_with_the_reason(advice: js.Advice) ->
         ("no time", "round 3 of 3: 1 of 4 candidates"),
         ("failed", "kp_oij: out of memory"),
     ]
+
+
+def test_an_engine_for_which_there_was_no_time_is_listed_once(advice: js.Advice) -> None:
+    assert advice.result.engines is not None
+    engines = replace(advice.result.engines, measured={}, waiting=["duckdb"])
+    spent = Spent(left_out=["engine duckdb"])
+    rows = left_out_table(replace(advice.result, spent=spent, engines=engines)).rows
+    assert [row for row in rows if "duckdb" in str(row)] == [("no time", "engine duckdb")]
 
 
 def test_latencies_of_runs_of_unequal_length_have_no_ratio(advice: js.Advice) -> None:

@@ -52,7 +52,7 @@ def test_a_second_run_starts_nothing(
         source, out, segment_rows=1000, progress=lambda stage, *_: stages.append(stage)
     )
     assert again == first
-    assert stages == ["R: look", "R: done"]
+    assert stages == ["R: inspect", "R: done"]
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
 
 
