@@ -144,7 +144,7 @@ def run_points(
     most = min(processes or cores, cores, len(together))
 
     def note(label: str) -> None:
-        on_point(min(len(results), len(runs) - 1), label)
+        on_point(len(results), label)
 
     if most > 1:
         _side_by_side(together, most, note, add)

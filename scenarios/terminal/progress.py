@@ -142,8 +142,9 @@ class ProgressLine(Line):
     def on_point(self, done: int, label: str) -> None:
         """Show which of many runs is next, and how long the rest will take."""
         elapsed = self._bar.tasks[0].elapsed or 0.0
-        left = f", {elapsed / done * (self._total - done):.0f} s left" if done else ""
-        state = f"run {done + 1} of {self._total}: {label}{left}"
+        goes_on = 0 < done < self._total
+        left = f", {elapsed / done * (self._total - done):.0f} s left" if goes_on else ""
+        state = f"run {min(done + 1, self._total)} of {self._total}: {label}{left}"
         self._bar.update(self._task, completed=done, state=state)
         self._print_plain(state)
 

@@ -32,6 +32,15 @@ def test_brackets_in_a_label_of_a_study_are_no_markup(
     assert "run 1 of 2: with [/all], [red]" in capsys.readouterr().err
 
 
+def test_the_last_of_many_runs_leaves_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+    with Terminal(quiet=False).points(2) as line:
+        line.on_point(1, "a is done")
+        line.on_point(2, "b is done")
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("run 2 of 2: a is done, ")
+    assert last == "run 2 of 2: b is done"
+
+
 def test_links_that_differ_are_shown_as_they_are_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
