@@ -30,7 +30,7 @@ from netsim.faults import Faults
 from netsim.network import NetworkError, is_full_mesh
 from scenarios.config import FaultConfig, RunConfig, build_network
 from scenarios.formatting import group_refusals
-from scenarios.scenario_files import ConfigError, validate
+from scenarios.scenario_files import ConfigError, place_of, validate
 from scenarios.tables import TableStream
 from spark_bridge.prepared import PreparedStream
 from topologies import AUTO, TOPOLOGIES, Topology, TopologyError, find_topology
@@ -127,7 +127,9 @@ def check_parameters(keys: Iterable[str], topologies: Iterable[Topology[Any]], w
     every = sorted(set().union(*map(parameter_names, topologies)))
     for key in keys:
         if key not in every:
-            raise ConfigError(f"{key}: no {who} has such a parameter; {suggest(key, every)}")
+            raise ConfigError(
+                f"{key}: no {who} has such a parameter; {suggest(key, every)}{place_of(key)}"
+            )
 
 
 def parameter_names(topology: Topology[Any]) -> set[str]:

@@ -19,7 +19,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from joins.errors import JoinsimError, suggest
 from netsim.faults import LinkKind
-from scenarios.config import SCALES, RunConfig, with_preset
+from scenarios.config import (
+    SCALES,
+    FeedingConfig,
+    NetworkConfig,
+    RecoveryConfig,
+    RunConfig,
+    with_preset,
+)
 from topologies import TOPOLOGIES
 
 T = TypeVar("T")
@@ -36,6 +43,11 @@ _NEEDED = {
     "too_short": "at least {min_length} must be there",
 }
 """Kinds of mistakes that pydantic names by Python's types, to what a person has to write."""
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "network": NetworkConfig,
+    "feeding": FeedingConfig,
+    "recovery": RecoveryConfig,
+}
 _OPTIONAL = ("recovery", "survey")
 """Sections that are begun where one of their keys is set."""
 _SHOWN_MAX = 200  # characters of a value that is wrong
@@ -242,8 +254,9 @@ def explain(error: ValidationError, model: type) -> str:
     for mistake in error.errors():
         key = ".".join(str(part) for part in mistake["loc"])
         if mistake["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-            allowed = _keys(model, mistake["loc"][:-1])
-            lines.append(f"{key}: {_no_such_key(str(mistake['loc'][-1]), allowed)}")
+            name, allowed = str(mistake["loc"][-1]), _keys(model, mistake["loc"][:-1])
+            place = place_of(name) if is_dataclass(model) else ""  # of a system's parameters
+            lines.append(f"{key}: {_no_such_key(name, allowed)}{place}")
         elif mistake["type"] == "missing":
             lines.append(f"{key}: is missing")
         elif mistake["type"].startswith("union_tag"):
@@ -260,6 +273,12 @@ def explain(error: ValidationError, model: type) -> str:
             value = show_value(mistake["input"])
             lines.append(f"{key} = {value}: {message[0].lower()}{message[1:]}")
     return "; ".join(lines)
+
+
+def place_of(key: str) -> str:
+    """Return in which section a *key* is that was taken for a parameter; nothing if in none."""
+    places = [f"{name}.{key}" for name, kind in _SECTIONS.items() if key in kind.model_fields]
+    return f"; but there is {places[0]}" if places else ""
 
 
 def _no_such_key(key: str, allowed: Sequence[str]) -> str:

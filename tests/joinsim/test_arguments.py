@@ -160,6 +160,14 @@ def test_a_calibration_takes_as_few_tuples_as_the_command_does() -> None:
             lambda: js.run(QUERY, DATA, topology="split_join", pess=5),
             "split_join: pess: there is no such key; did you mean 'pes'?",
         ),
+        (
+            lambda: js.run(QUERY, DATA, topology="split_join", bandwidth="1 Mbps"),
+            "no such key; there are pes, nodes, index, fanout; but there is network.bandwidth",
+        ),
+        (
+            lambda: js.run(QUERY, DATA, rate_tps=5),
+            "; but there is feeding.rate_tps",
+        ),
         (lambda: js.advise(QUERY, DATA, machine=5), "machine: did you mean 'machines'? no system"),
         (lambda: js.scenario("oij-w1").run(adress="x"), "adress: did you mean 'address'? there"),
     ],
