@@ -21,6 +21,7 @@ from joins.batch import Batch, Schema
 from joins.hashing import mix, mix_rows
 from joins.oracle import match
 from joins.oracle.evaluation import expected
+from joins.queries.conditions import ComparisonOperator
 from joins.queries.parser import parse_query
 
 COMPARE = {
@@ -318,6 +319,37 @@ def test_two_inequalities_over_fifty_thousand_tuples_have_the_known_number_of_ma
 
 
 SALTS = (("D", 11), ("F", 12))
+
+
+@pytest.mark.parametrize(
+    "extent",
+    [
+        "AND S.ts BETWEEN R.ts - INTERVAL '90 ns' AND R.ts + INTERVAL '90 ns'",
+        "WINDOW AS (SLIDE INTERVAL '1' ON '90')",
+    ],
+)
+def test_what_the_joins_take_for_an_equality_does_not_matter(
+    extent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were they to look tuples up by an order, the verdict should find those that it misses."""
+    query = parse_query(f"SELECT * FROM R, S WHERE R.x <= S.x AND R.y = S.y {extent}")
+    rng = np.random.default_rng(3)
+    schemas = [Schema(stream=name, fields={"x": "int64", "y": "int64"}) for name in "RS"]
+    ids = np.arange(100)
+    r, s = (
+        Batch(id=ids, ts=2 * ids + shift, key=0 * ids, fields={"x": x, "y": ids % 5})
+        for shift, x in enumerate(rng.integers(0, 1_000, (2, 100)))
+    )
+
+    def pairs() -> int:
+        arrivals = Arrivals(parts=(r, s), seq=(r.ts, s.ts))
+        return sum(matches.total for matches in expected(query, schemas, [arrivals]))
+
+    found = pairs()
+    monkeypatch.setattr(
+        ComparisonOperator, "is_equality", property(lambda self: self.symbol != "=")
+    )
+    assert pairs() == found > 100
 
 
 # The multi-way oracle against the definition, spelt out in plain Python.
