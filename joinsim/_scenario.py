@@ -576,9 +576,12 @@ class Scenario:
                 if folder is None:
                     if plan.config.pairs:
                         from scenarios.result_readers import write_joined
+                        from scenarios.verdict.joined_check import check_joined
 
                         write_joined(plan.query, plan.streams, directory)
                         clock.lap("write")
+                        finished.verdict.checks.append(check_joined(plan, directory))
+                        clock.lap("oracle")
                     from scenarios.report.run_pages import write_report
 
                     write_report(finished, directory / "report.html", replay)

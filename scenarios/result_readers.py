@@ -348,22 +348,26 @@ class JoinedColumns:
         self, query: JoinQuery, streams: Sequence[PreparedStream], directory: Path
     ) -> None:
         self._query = query
+        self._rows = [stream.rows for stream in streams]
         self._pairs = pairs_path(directory)
         self._chosen = select(query, [stream.names for stream in streams])
         self._values = {
-            (stream, column): _in_one_piece(streams[stream].values(column))
+            (stream, column): in_one_piece(streams[stream].values(column))
             for stream, column in dict.fromkeys((one.stream, one.column) for one in self._chosen)
         }
         self.schema = pa.schema([(one.name, self._of(one).type) for one in self._chosen])
         """The columns, named as the query spells them."""
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """Yield tables of pairs, in the order in which they are listed."""
+        """Yield tables of pairs, in the order in which they are listed.
+
+        Where a pair names a tuple that does not exist, its columns are null.
+        """
         sides = dict.fromkeys((one.stream, one.earlier) for one in self._chosen)
         for part in part_files(self._pairs):
             with pq.ParquetFile(part) as file:
                 for block in file.iter_batches():
-                    ids = {side: _ids(self._query, *side, block) for side in sides}
+                    ids = {side: self._ids(*side, block) for side in sides}
                     columns = [
                         self._of(one).take(ids[one.stream, one.earlier]) for one in self._chosen
                     ]
@@ -372,8 +376,13 @@ class JoinedColumns:
     def _of(self, one: Selected) -> pa.Array | pa.ChunkedArray:
         return self._values[one.stream, one.column]
 
+    def _ids(self, stream: int, earlier: bool, block: pa.RecordBatch) -> pa.Array:
+        ids = _ids(self._query, stream, earlier, block)
+        exists = pc.and_(pc.greater_equal(ids, 0), pc.less(ids, self._rows[stream]))
+        return ids if pc.all(exists).as_py() else pc.if_else(exists, ids, None)
 
-def _in_one_piece(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+
+def in_one_piece(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return *column* as one array: of several chunks, Arrow copies all to take a few values."""
     try:
         return column.combine_chunks()
@@ -381,8 +390,13 @@ def _in_one_piece(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         return column
 
 
+def joined_path(directory: Path) -> Path:
+    """Return the file of the selected columns of the pairs."""
+    return directory / "joined.parquet"
+
+
 def write_joined(query: JoinQuery, streams: Sequence[PreparedStream], directory: Path) -> None:
-    """Write ``joined.parquet`` beside the pairs in *directory*.
+    """Write `joined_path` beside the pairs in *directory*.
 
     While a thread writes some pairs, the next ones are put together. Numbers are stored as in the
     file of pairs, see `actors.result_files`: neighbours have a tuple in common.
@@ -390,7 +404,7 @@ def write_joined(query: JoinQuery, streams: Sequence[PreparedStream], directory:
     joined = JoinedColumns(query, streams, directory)
     numbers = [field.name for field in joined.schema if _is_number(field.type)]
     file = WholeTable(
-        directory / "joined.parquet",
+        joined_path(directory),
         joined.schema,
         compression="lz4",
         use_dictionary=[name for name in joined.schema.names if name not in numbers],
