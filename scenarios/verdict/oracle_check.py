@@ -82,6 +82,8 @@ class PairComparison:
         Pairs that reports claim, and their rows by the rank of the actor that sent them.
     answered_late
         Tuples that were dropped as late, and answered.
+    most_copies
+        How often the pair came that came most often, of tuples with a pair that differs.
     strays
         The first listed pairs of no probing tuple that exists; with the verdict's offenders,
         `OFFENDERS_NAMED` at most.
@@ -107,6 +109,7 @@ class PairComparison:
         self.listed = plan.config.pairs
         self.latencies = LatencyHistogram()
         self.stray_rows = self.odd_rows = self.reported = self.answered_late = 0
+        self.most_copies = 0
         self._probing = [file.tuples for file in plan.files]
         if plan.query.interval:
             self._probing[1 - plan.query.bound_interval.base] = 0
@@ -229,6 +232,7 @@ class PairComparison:
                 verdict.inconsistent += int(np.any(unlike, axis=0).sum())
             _, first, times = np.unique(_row_ranks(have), return_index=True, return_counts=True)
             have = have[first]
+            self.most_copies = max(self.most_copies, int(times.max(initial=0)))
             spurious = _without(have, may)
             holds = _holds(query, files, stream, spurious)
             for kind, pairs in {

@@ -153,6 +153,14 @@ def undercounted(matches: Matches) -> Matches:
     return replace(matches, count=np.maximum(matches.count - 1, 0))
 
 
+def doubled(matches: Matches) -> Matches:
+    """Report every match twice, sums and all."""
+    if matches.match_id is not None:
+        return relisted(matches, np.full(matches.total, 2))
+    fingerprint = matches.fingerprint * np.uint64(2)
+    return replace(matches, count=matches.count * 2, fingerprint=fingerprint)
+
+
 def every(nth: int) -> Callable[[Matches], Matches]:
     """Return a change that loses all matches of a message but every *nth*."""
     return lambda matches: relisted(matches, (np.arange(matches.total) % nth == 0).astype(np.int64))

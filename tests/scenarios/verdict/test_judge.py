@@ -23,6 +23,7 @@ from scenarios.verdict import Verdict
 from scenarios.verdict.judge import judge
 from tests.scenarios.verdict.broken import (
     Break,
+    doubled,
     every,
     first_of_all,
     neighbours,
@@ -266,6 +267,16 @@ def test_no_crash_makes_pairs_that_do_not_satisfy_the_query_or_sums_of_other_pai
 def test_at_least_once_may_not_lose(monkeypatch: pytest.MonkeyPatch) -> None:
     on_matches(first_of_all(0))(monkeypatch)
     assert failed(crashing("at_least_once").run().verdict) == ["recovery"]
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_at_least_once_repeats_no_pair_more_often_than_it_restarts(
+    pairs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_matches(doubled)(monkeypatch)
+    verdict = crashing("at_least_once").run(pairs=pairs).verdict
+    assert failed(verdict) == ["recovery"]
+    assert "a pair came 4 times" in detail(verdict, "recovery")
 
 
 @pytest.mark.parametrize("name", UNCLAIMED)
