@@ -317,7 +317,7 @@ def saving(plan: Plan, directory: Path, every_ns: int, replay: str) -> Iterator[
             "every_ns": every_ns,
             "replay": replay,
         }
-        write_json(directory / RESUME, about)
+        write_json(directory / RESUME, about | {"digest": _digest_of(about)})
     with SavedRun(directory / SAVED, every_s=every_ns / 1e9) as disk:
         yield disk
 
@@ -331,6 +331,7 @@ def read_interrupted(directory: Path) -> Interrupted:
         raise ConfigError(f"{directory}: {_why_not(directory)}")
     try:
         about = read_json(directory / RESUME)
+        digest, as_found = about.pop("digest"), _digest_of(about)
         made_by = about.pop("joinsim")
         about |= {name: tuple(about[name]) for name in ("folders", "digests")}
         interrupted = Interrupted(directory=directory, **about)
@@ -344,7 +345,16 @@ def read_interrupted(directory: Path) -> Interrupted:
             f"one saves another cannot go on from; start it again: {interrupted.replay}"
         )
     build(interrupted.configuration, where=f"{directory / RESUME} is damaged")
+    if digest != as_found:
+        raise ConfigError(
+            f"{directory / RESUME} is not as the run wrote it: it cannot go on with another "
+            f"configuration; start it again: {interrupted.replay}"
+        )
     return interrupted
+
+
+def _digest_of(about: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json_text(about).encode()).hexdigest()
 
 
 def _why_not(directory: Path) -> str:

@@ -176,6 +176,13 @@ def of_another_version(directory: Path) -> None:
     js.resume(directory, tables())
 
 
+def edited(directory: Path) -> None:
+    about = json.loads((directory / "resume.json").read_text())
+    about["configuration"]["parameters"] = {"pes": 3}
+    (directory / "resume.json").write_text(json.dumps(about))
+    js.resume(directory, tables())
+
+
 def damaged(directory: Path) -> None:
     (directory / "resume.json").write_text("{}")
     js.resume(directory, tables())
@@ -188,6 +195,7 @@ def damaged(directory: Path) -> None:
         (changed, "the data of stream 'S' ((memory)) has changed since"),
         (of_another_version, "is a run of joinsim 0.0.1, and this is"),
         (damaged, "resume.json is damaged"),
+        (edited, "resume.json is not as the run wrote it: it cannot go on with another"),
     ],
 )
 def test_a_run_that_cannot_go_on_is_refused_and_stays(
@@ -232,7 +240,8 @@ def test_a_run_with_crashes_or_lost_messages_is_saved_and_goes_on(
     scenario = of_query(QUERY, tables(), pairs=True, **system)
     with pytest.raises(KeyboardInterrupt):
         replace(scenario, observer=Stopping()).run(out=tmp_path / "run", save_every="1 ns")
-    gone_on, whole = js.resume(tmp_path / "run", tables()), js.run(QUERY, tables(), **system)
+    gone_on = js.resume(tmp_path / "run", tables())
+    whole = js.run(QUERY, tables(), out=tmp_path / "whole", **system)
     assert gone_on.digest == whole.digest
     assert gone_on.verdict == whole.verdict
     assert gone_on.pairs.equals(whole.pairs)
