@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 from actors.protocol import ActorError
 from actors.results import Collected, Late, Output
 from actors.whole_files import WholeTable, output_error
+from joins.errors import DataError
 from joins.state import storable
 
 SUMMARY_SCHEMA = pa.schema(
@@ -439,6 +440,8 @@ def put_together(destination: Destination) -> None:
 
     A file of which one process alone has rows is that process's; one of which several have is a
     folder of theirs.
+
+    Raise :exc:`DataError` naming a file that a process has not written, or not to its end.
     """
     folder = Path(destination.folder)
     directory = folder.parent
@@ -449,7 +452,7 @@ def put_together(destination: Destination) -> None:
         paths.append(pairs_path(directory))
     for path in paths:
         files = [part / path.name for part in parts]
-        filled = [file for file in files if pq.read_metadata(file).num_rows] or files[:1]
+        filled = [file for file in files if _rows_in(file)] or files[:1]
         if len(filled) == 1:
             filled[0].replace(path)
         else:
@@ -457,3 +460,14 @@ def put_together(destination: Destination) -> None:
             for number, file in enumerate(filled):
                 file.replace(path / f"part-{number}.parquet")
     shutil.rmtree(folder)
+
+
+def _rows_in(part: Path) -> int:
+    try:
+        rows: int = pq.read_metadata(part).num_rows
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(
+            f"{part.name} of process {part.parent.name} is missing or damaged ({error}): run it "
+            "again"
+        ) from None
+    return rows

@@ -24,7 +24,7 @@ from actors.result_files import (
     receive_piece,
 )
 from actors.results import Late, Output
-from joins.errors import OutputError
+from joins.errors import DataError, OutputError
 from joins.matches import Matches
 
 STREAMS = ("R", "S")
@@ -197,3 +197,16 @@ def test_what_an_interrupted_run_left_is_not_taken_for_a_part(tmp_path: Path) ->
     put_together(destination)
     assert len(written(tmp_path / "probes-0.parquet", "probe_id")) == 3
     assert not Path(left.folder).exists()
+
+
+@pytest.mark.parametrize("part", [b"", b"PAR1 half of it", None])
+def test_a_part_that_was_not_written_to_its_end_is_named(
+    part: bytes | None, tmp_path: Path
+) -> None:
+    destination = Destination.make(tmp_path, streams=STREAMS, actors=["pe.0"], pairs=True)
+    for process in range(2):
+        write_part(destination, process, [found(0, 10)])
+    path = Path(destination.folder) / "1" / "late.parquet"
+    path.unlink() if part is None else path.write_bytes(part)
+    with pytest.raises(DataError, match=r"^late.parquet of process 1 is missing or damaged"):
+        put_together(destination)
