@@ -88,9 +88,9 @@ class Totals:
     pairs: int = 0
     """Their number."""
     checksum: int = 0
-    """The wrapping sum over all pairs of ``splitmix64(probe id) * splitmix64(match id)``. It does
-    not depend on their order, and follows from the pairs as well as from counts with
-    fingerprints."""
+    """The wrapping sum over all pairs of ``splitmix64(~probe id) * splitmix64(match id)``. It does
+    not depend on their order, but on which of the two probed, and follows from the pairs as well as
+    from counts with fingerprints."""
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(self.pairs + other.pairs, (self.checksum + other.checksum) % (1 << 64))
@@ -103,13 +103,13 @@ class Totals:
     @classmethod
     def of_pairs(cls, probe_id: np.ndarray, match_id: np.ndarray) -> Totals:
         """Return the totals of a row per pair."""
-        checksum = int((mix(probe_id) * mix(match_id)).sum(dtype=np.uint64))
+        checksum = int((mix(~probe_id) * mix(match_id)).sum(dtype=np.uint64))
         return cls(len(probe_id), checksum)
 
     @classmethod
     def of_counts(cls, probe_id: np.ndarray, count: np.ndarray, fingerprint: np.ndarray) -> Totals:
         """Return the totals of matches counted by probing tuple (see `joins.matches.Matches`)."""
-        checksum = int((mix(probe_id) * fingerprint).sum(dtype=np.uint64))
+        checksum = int((mix(~probe_id) * fingerprint).sum(dtype=np.uint64))
         return cls(int(count.sum()), checksum)
 
     @classmethod
@@ -138,6 +138,8 @@ class EngineResult:
     """Peak resident memory of its processes, added up."""
     note: str | None = None
     """Remark for the reader."""
+    failed: bool = False
+    """Whether it was judged, beyond its totals, and found wrong."""
     triggers: tuple[tuple[int, float], ...] = ()
     """Of engines that work trigger by trigger, the tuples and seconds of each."""
 

@@ -151,7 +151,7 @@ def total(results: DataFrame) -> Totals:
     # Neither counts nor sums take nulls, which the rows of late tuples have.
     row = results.agg(
         sf.sum("count") if counted else sf.count("match_id"),
-        sf.sum(splitmix64(sf.col("probe_id")) * matched),
+        sf.sum(splitmix64(sf.bitwise_not(sf.col("probe_id"))) * matched),
     ).collect()[0]
     pairs, checksum = (int(value or 0) for value in row)
     return Totals(pairs, checksum % (1 << 64))

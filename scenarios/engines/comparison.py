@@ -101,8 +101,9 @@ class EngineRanking(WrittenResult):
     """Engine to version."""
 
     def equals(self, engine: str) -> bool:
-        """Return whether an engine found exactly the expected pairs."""
-        return self.measured[engine].totals == self.expected
+        """Return whether an engine found exactly the expected pairs, and nothing else is wrong."""
+        measured = self.measured[engine]
+        return measured.totals == self.expected and not measured.failed
 
     @property
     def passed(self) -> bool | None:
@@ -190,9 +191,11 @@ def compare_engines(
     EngineRanking
         The comparison before the first engine, and after each: one object, which grows.
 
-    Raise :exc:`ConfigError` if the plan's tuples may come late: engines differ in what is late.
+    Raise :exc:`ConfigError` if the plan's tuples may come late: engines differ in what is late; and
+    if another parser reads another query: all engines, and the oracle, have the same reading.
     """
     check_ordered(plan.feeding.disorder)
+    _check_reading(plan)
     folder = directory / POINTS
     folder.mkdir(exist_ok=True)
     with plain_name(folder) as plain, _removing(folder / _STREAMS if plan.config.pairs else folder):
@@ -223,6 +226,15 @@ def compare_engines(
                     comparison.failed[engine.name] = f"{type(error).__name__}: {error}"
             comparison.waiting.remove(engine.name)
             yield comparison
+
+
+def _check_reading(plan: Plan) -> None:
+    from scenarios.verdict.second_reading import check_reading  # sqlglot takes a while
+
+    bound = {name: str(value) for name, value in plan.config.bind.items()}
+    reading = check_reading(plan.config.query, bound, plan.query)
+    if reading.passed is False:
+        raise ConfigError(f"query: {reading.detail}; no engine would be judged by what it says")
 
 
 @contextmanager

@@ -130,7 +130,8 @@ def _write_sides(
             path = directory / f"{name}.csv"
             own = streams[stream]
             columns = {"id": own["id"], "ts": own["ts"], "at": at}
-            columns |= {"mixed": mix(own["id"]).view(np.int64), "clock": clock - origin, **own}
+            mixed = mix(~own["id"] if role == "p" else own["id"])  # as `Totals` has them
+            columns |= {"mixed": mixed.view(np.int64), "clock": clock - origin, **own}
             _write_csv(columns, path)
             names.append(name)
             declarations.append(_table_statement(name, columns, path))

@@ -82,6 +82,8 @@ def _run(plan: Plan, directory: Path) -> EngineResult:
         finished = execute(plan, directory, judging="after")
     except (ActorError, RayUnavailableError) as error:
         raise EngineFailed(str(error)) from error
+    wrong = [one.name for one in finished.verdict.checks if one.passed is False]
+    failed = f"; its verdict is FAIL, by {', '.join(wrong)}" if wrong else ""
     parts = finished.clock.parts
     return EngineResult(
         totals=_totals(plan, directory),
@@ -90,7 +92,8 @@ def _run(plan: Plan, directory: Path) -> EngineResult:
         latency_ms=latency_ms(finished),
         shuffled_bytes=finished.outcome.nbytes,
         memory_bytes=finished.memory_bytes,
-        note=f"topology {plan.topology.name}",
+        note=f"topology {plan.topology.name}{failed}",
+        failed=bool(wrong),
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 import joinsim as js
 from actors.feed import Feed, StreamFile
 from joins.codes import GREATEST, LEAST
+from joins.matches import Matches
 from joins.oracle.evaluation import expected
 from joins.queries.parser import parse_query
 from joins.queries.query import JoinQuery
@@ -116,6 +117,11 @@ def test_pairs_and_counts_have_one_checksum() -> None:
     )
     assert pairs == one + other
     assert pairs != Totals.of_pairs(np.array([1, 1, 7]), np.array([2, 2, 3]))
+    assert pairs != Totals.of_pairs(np.array([2, 3, 2]), np.array([1, 1, 7]))
+    listed = Matches.of_pairs(
+        0, np.array([1, 7]), np.array([0, 0, 1]), np.array([2, 3, 2]), enumerate=False
+    )
+    assert Totals.of(listed) == pairs
 
 
 WINDOW = "WINDOW AS (SLIDE INTERVAL '1 ns' ON '5 ns')"

@@ -120,5 +120,5 @@ def test_totals_are_those_of_numpy(spark: Any) -> None:
         [*((int(i), int(i) + 1) for i in ids), (3, None)], "probe_id bigint, match_id bigint"
     )
     with np.errstate(over="ignore"):
-        checksum = int((mix(ids) * mix(ids + 1)).sum(dtype=np.uint64))
+        checksum = int((mix(~ids) * mix(ids + 1)).sum(dtype=np.uint64))
     assert total(frame) == Totals(4, checksum), "one was late"
