@@ -121,5 +121,10 @@ def _are_equal(found: pa.ChunkedArray, due: pa.Array | pa.ChunkedArray) -> bool:
         due = pa.chunked_array([due])
     if found.type != due.type:  # Parquet has no seconds, for one
         due = due.cast(found.type)
-    # Arrow takes no NaN for equal to another; in words they are.
-    return found.equals(due) or repr(found.to_pylist()) == repr(due.to_pylist())
+    if found.equals(due):
+        return True
+    # Arrow takes no NaN for equal to another.
+    if pa.types.is_floating(found.type):
+        same = np.array_equal(found.to_numpy(), due.to_numpy(), equal_nan=True)
+        return same and found.is_null().equals(due.is_null())
+    return repr(found.to_pylist()) == repr(due.to_pylist())  # as in lists

@@ -253,7 +253,7 @@ def test_a_message_is_joined_at_once_where_steps_would_save_nothing(
         f"WINDOW AS (SLIDE INTERVAL '1' ON '{window}')"
     )
 
-    def digest() -> str:
+    def digest() -> str | None:
         feeding = {"batch_rows": 4_000}
         run = js.run(
             query, tables, topology="split_join", index="b_plus_tree", pes=pes, feeding=feeding
