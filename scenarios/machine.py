@@ -44,6 +44,7 @@ def describe_machine() -> dict[str, str | int]:
     }
 
 
+@cache  # reading them takes longer than a short run's actors
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that a run depends on, where they are."""
     found = {"python": platform.python_version()}
