@@ -270,6 +270,12 @@ class StructureCost:
         return (self.row_ps + self.call_ps // rows) * self.percents_at(size, rows).work // 100
 
 
+@lru_cache(maxsize=1 << 12)
+def _cost_on_cores(cost: StructureCost, cores: int, memory: Memory, same: bool) -> StructureCost:
+    """Return the prices of `StructureCost.on_cores`: those of a profile take longer than a run."""
+    return cost.on_cores(cores, memory, same=same)
+
+
 @lru_cache(maxsize=1 << 16)
 def _log2(number: int) -> int:
     """Return the logarithm of *number*, at least 1, in sixteenths: linear between powers of 2."""
@@ -380,7 +386,8 @@ class CostProfile:
         if cores < 2 or memory is None:
             return self
         structures = {
-            name: cost.on_cores(cores, memory, same=same) for name, cost in self.structures.items()
+            name: _cost_on_cores(cost, cores, memory, same)
+            for name, cost in self.structures.items()
         }
         return replace(self, structures=structures)
 
