@@ -46,7 +46,6 @@ PO-Join PEs learn what has expired.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
@@ -58,7 +57,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from actors.hosting.inline import MeasuredMessages
 from actors.protocol import NS_PER_S
 from actors.result_files import summary_path
 from netsim.network import link_between
@@ -180,11 +178,18 @@ def _busy_seconds(trace: pa.Table, actors: Iterable[str]) -> dict[str, float]:
 def messages_about(trace: pa.Table, first: int, stop: int) -> np.ndarray:
     """Return which messages count with the arrivals from *first* on and before *stop*, as a mask.
 
-    `MeasuredMessages` says which of those of one receiver do.
+    They are those that `MeasuredMessages` counts of each receiver; in Python alone that would take
+    longer than all other figures.
     """
-    of_receiver = defaultdict[str, MeasuredMessages](lambda: MeasuredMessages(first, stop))
-    rows = zip(*(trace[name].to_pylist() for name in ("receiver", "first", "last")), strict=True)
-    return np.array([of_receiver[name].counts((low, high)) for name, low, high in rows], np.bool_)
+    receiver = places_of(trace["receiver"], trace["receiver"].unique().to_pylist())
+    order = np.argsort(receiver, kind="stable")
+    firsts, lasts = (trace[name].to_numpy()[order] for name in ("first", "last"))
+    # Of each message the latest one of its receiver that is about any arrivals, if there is one.
+    latest = np.maximum.accumulate(np.where(lasts >= 0, np.arange(len(order)), -1))
+    known = latest >= np.searchsorted(receiver[order], receiver[order])
+    counts = np.empty(len(order), np.bool_)
+    counts[order] = known & ((lasts >= first) & (firsts < stop))[latest]
+    return counts
 
 
 def _transmission(

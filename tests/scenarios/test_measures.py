@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import joinsim as js
-from actors.hosting.inline import Cell, InlineHost
+from actors.hosting.inline import Cell, InlineHost, MeasuredMessages
 from actors.protocol import NO_SPAN, Actor, ActorSpec, Context, Message, Payload
 from scenarios.measures import (
     GROWTH,
@@ -328,6 +328,19 @@ def test_messages_about_no_arrivals_count_with_what_their_receiver_served_before
     receivers, firsts, lasts, counted = zip(*served, strict=True)
     trace = pa.table({"receiver": receivers, "first": firsts, "last": lasts})
     assert messages_about(trace, 10, 20).tolist() == list(counted)
+
+
+def test_messages_of_a_trace_count_as_each_receiver_counts_them() -> None:
+    rng = np.random.default_rng(1)
+    receivers = rng.choice(["a", "b", "c"], 500)
+    firsts = np.where(rng.random(500) < 0.5, -1, rng.integers(0, 40, 500))
+    lasts = np.where(firsts < 0, -1, firsts + rng.integers(0, 5, 500))
+    rows = list(zip(receivers.tolist(), firsts.tolist(), lasts.tolist(), strict=True))
+    for first, stop in ((10, 20), (0, 40), (50, 60)):
+        each = {name: MeasuredMessages(first, stop) for name in "abc"}
+        counted = [each[name].counts((low, high)) for name, low, high in rows]
+        trace = pa.table({"receiver": receivers, "first": firsts, "last": lasts})
+        assert messages_about(trace, first, stop).tolist() == counted
 
 
 def test_time_of_messages_about_no_arrivals_counts_with_what_came_before() -> None:
