@@ -54,7 +54,10 @@ class Rows:
     @property
     def span(self) -> tuple[int, int]:
         """First and last arrival number."""
-        return (int(self.seq.min()), int(self.seq.max())) if len(self.seq) else NO_SPAN
+        seq = self.seq
+        if len(seq) == 1:  # as of most messages where tuples do not gather
+            return (int(seq[0]), int(seq[0]))
+        return (int(seq.min()), int(seq.max())) if len(seq) else NO_SPAN
 
     def slice(self, start: int, stop: int) -> Rows:
         """Return rows *start* to *stop* (exclusive) as views."""
