@@ -314,9 +314,13 @@ class Search:
                 kinds = [one.kind for one in going]
                 going = [one for kind in kinds for one in known.values() if one.kind == kind]
         self.share, called = _LAST_SHARE, f"round {of} of {of}"
-        ran = self.simulate_all(going, self.rows, called, last=True)
-        known |= {one.label: one for one in ran}
-        return self.ranked([one for one in known.values() if one.rows])
+        while True:
+            ran = self.simulate_all(going, self.rows, called, last=True)
+            known |= {one.label: one for one in ran}
+            ranked = self.ranked([one for one in known.values() if one.rows])
+            if not ranked or any(one.rows for one in ran):
+                return ranked
+            going = ranked[:1]  # all were wrong: the next one is judged, too, before it is best
 
     def simulate_all(
         self, going: Sequence[Candidate], rows: int, called: str, *, last: bool = False

@@ -203,6 +203,27 @@ def test_one_whose_answer_was_wrong_is_not_ranked(
     assert search.run(found[:1]) == []
 
 
+def test_what_is_best_has_been_judged_where_others_were_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenario = of_query(QUERY, data(), None)
+    found = kp_oij(scenario)
+    search = search_of(scenario)
+    run_one, right = search._run_one, found[0].label
+
+    def wrong(one: Candidate, *rest: Any) -> Any:
+        if one.last and one.label != right:
+            raise _WrongError
+        return run_one(one, *rest)
+
+    monkeypatch.setattr(search, "_run_one", wrong)
+    best = search.run(found)[0]
+    assert (best.label, best.last) == (right, True)
+    right = "none of them"
+    assert search.run(found) == []
+    assert f"{found[0].label}: its answer was wrong" in search.spent.failed
+
+
 def test_the_fewest_machines_that_a_system_needs_are_named() -> None:
     query = "SELECT * FROM A WHERE A.k1 < A.k2 WINDOW AS (SLIDE INTERVAL '5' ON '50')"
     scenario = of_query(query, {"A": data()["A"]}, None)
