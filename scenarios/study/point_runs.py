@@ -239,12 +239,13 @@ class _PointRun:
         )
 
     def stored(self) -> RunResult | None:
-        """Return what an earlier run of the same came to; None where there was none."""
+        """Return what an earlier run of the same came to; None without one, or a damaged file."""
         try:
             written = read_json(self.directory / _STORED)
-        except (OSError, ValueError):
+            result = RunResult(config=self.point.config, **written)
+        except (OSError, ValueError, TypeError):
             return None
-        return RunResult(config=self.point.config, **written)
+        return result if result.record else None
 
 
 def _in_turn(

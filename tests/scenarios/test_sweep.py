@@ -212,6 +212,16 @@ def test_a_point_that_ran_is_not_run_again(tmp_path: Path) -> None:
     assert sum(after[name] != points(tmp_path)[name] for name in after) == 1
 
 
+@pytest.mark.parametrize("damage", ["", "[]", "null", "{}", '{"record": {"tuples": 1}, "x": 1}'])
+def test_a_stored_point_that_is_damaged_is_run_again(damage: str, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"over": {"pes": [1]}, "topology": "split_join", "out": tmp_path}
+    whole = js.sweep(QUERY, DATA, processes=1, **how)
+    (stored,) = tmp_path.glob("points/*/point.json")
+    stored.write_text(damage)
+    again = js.sweep(QUERY, DATA, processes=1, **how)
+    assert again.points.equals(whole.points)
+
+
 def test_a_measure_that_a_stored_point_lacks_is_refused(tmp_path: Path) -> None:
     how: dict[str, Any] = {"over": {"pes": [1]}, "topology": "split_join", "out": tmp_path}
     js.sweep(QUERY, DATA, processes=1, **how)
