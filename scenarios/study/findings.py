@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from math import isfinite
@@ -56,15 +57,21 @@ class Findings(WrittenResult):
     def read(cls, study: Study, directory: Path) -> Findings | None:
         """Return the findings of ``study.json``, judged by the claims of *study*.
 
-        None where there are none, where a run failed, or where anything differs that results
-        depend on.
+        None where there are none, where a run failed, where anything differs that results
+        depend on, or where the file is damaged.
         """
         try:
             written = read_json(directory / cls.file)
         except (OSError, ValueError):
             return None
         inputs = digest_inputs(study)
-        if written.get("inputs") != inputs or "date" not in written:
+        with suppress(KeyError, TypeError, AttributeError, ValueError):
+            return cls._of(study, written, inputs)
+        return None
+
+    @classmethod
+    def _of(cls, study: Study, written: Any, inputs: str) -> Findings | None:
+        if written.get("inputs") != inputs:
             return None
         if any(one["failure"] for one in written["points"]):
             return None
@@ -76,7 +83,7 @@ class Findings(WrittenResult):
         return cls(study=study, results=results, inputs=inputs, date=written["date"])
 
     def curves(self, chart: Chart) -> dict[str, Estimates]:
-        """Return variant to what was measured, one per x; None where a run failed."""
+        """Return variant to what was measured, one per x; None where a run failed, or was wrong."""
         return {
             curve.variant: [
                 self._estimate(numbers, measure, curve.per)
@@ -86,8 +93,9 @@ class Findings(WrittenResult):
         }
 
     def _estimate(self, numbers: Sequence[int], measure: str, per: float) -> Estimate | None:
-        records = [self.results[number].record for number in numbers]
-        if not all(records) or not records:
+        results = [self.results[number] for number in numbers]
+        records = [result.record for result in results]
+        if not all(records) or not records or any(result.passed is False for result in results):
             return None
         values = [look_up(record, measure) for record in records]
         known = [value for value in values if value is not None]

@@ -199,7 +199,7 @@ def judge_claim(
 def _missing(values: Estimates) -> str:
     """Return why a claim cannot be compared with *values*."""
     if None in values:
-        return "a run has no such number"
+        return "a run has no such number, or its answer was wrong"
     runs = f"{len(values) or 'none'} of its points {'are' if len(values) > 1 else 'is'} run"
     return f"{runs} at this scale"
 

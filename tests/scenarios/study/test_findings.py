@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from netsim.cost import PROFILES
+from scenarios.many_runs import RunResult
+from scenarios.run_directory import write_json
 from scenarios.scenario_files import ConfigError
 from scenarios.study import findings
-from scenarios.study.findings import digest_inputs
-from scenarios.study.study import load_study
+from scenarios.study.findings import Findings, digest_inputs
+from scenarios.study.study import Study, load_study
 
 STUDY = """
 query = "SELECT s.id FROM s WHERE s.a1 > s.a2 WINDOW AS (SLIDE INTERVAL '10' ON '20')"
@@ -43,12 +45,52 @@ def segment(tmp_path: Path) -> Path:
     return path
 
 
-def digest(segment: Path, old: str = "", new: str = "") -> str:
+def load(segment: Path, old: str = "", new: str = "") -> Study:
     path = segment.parents[1] / "mine.toml"
     path.write_text(STUDY.format(folder=segment.parent).replace(old, new))
     study = load_study(str(path))
     assert study is not None
-    return digest_inputs(study)
+    return study
+
+
+def digest(segment: Path, old: str = "", new: str = "") -> str:
+    return digest_inputs(load(segment, old, new))
+
+
+def findings_of(study: Study, *passed: bool | None) -> Findings:
+    """Return findings whose values rise, and whose runs had these verdicts."""
+    results = {
+        point.number: RunResult(
+            config=point.config, record={"throughput_tps": point.number}, passed=verdict
+        )
+        for point, verdict in zip(study.points, passed, strict=True)
+    }
+    return Findings(study=study, results=results, inputs=digest_inputs(study))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "outcome", "value"),
+    [(True, "holds", 2), (None, "holds", 2), (False, "not comparable", None)],
+)
+def test_no_claim_is_judged_by_a_run_whose_answer_was_wrong(
+    verdict: bool | None, outcome: str, value: int | None, segment: Path
+) -> None:
+    found = findings_of(load(segment), True, verdict)
+    (claim,) = found.claims
+    assert claim.outcome == outcome
+    (chart,) = found.as_json("")["charts"]
+    assert chart["variants"][0]["values"] == [1, value]
+    assert found.as_json("")["points"][1]["throughput_tps"] == 2
+
+
+@pytest.mark.parametrize("damage", ["[]", "7", "{}", '{"inputs": "INPUTS", "points": [{}, {}]}'])
+def test_findings_that_are_damaged_are_none(damage: str, segment: Path) -> None:
+    study, folder = load(segment), segment.parents[1]
+    written = findings_of(study, True, True).as_json("")
+    write_json(folder / "study.json", written)
+    assert Findings.read(study, folder) is not None
+    (folder / "study.json").write_text(damage.replace("INPUTS", written["inputs"]))
+    assert Findings.read(study, folder) is None
 
 
 @pytest.mark.parametrize(
