@@ -83,11 +83,13 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
             return function(*bound.args, **bound.kwargs)
         except JoinsimError as error:
             for name in [name for name in kwargs if name not in signature.parameters]:
+                # It was taken for a parameter of a topology, and may be near one of those, too.
                 near = get_close_matches(name, signature.parameters, n=1)
-                # It was taken for a parameter of a topology, and is near none of those.
-                if near and "did you mean" not in str(error):
+                other = re.findall(r"did you mean '(\w+)'\? ", str(error))
+                if near and get_close_matches(name, [*near, *other], n=1) == near:
+                    text = re.sub(r"did you mean '\w+'\? ", "", str(error), count=1)
                     hint = f"{name}: did you mean {near[0]!r}? "
-                    error.args = (re.sub(rf"\b{re.escape(name)}: ", hint, str(error), count=1),)
+                    error.args = (re.sub(rf"\b{re.escape(name)}: ", hint, text, count=1),)
             raise
 
     return checked

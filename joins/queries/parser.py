@@ -154,6 +154,8 @@ def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> Quer
     listed = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
     found = None if at_end else _WORD_OR_SIGN.match(lines[line - 1], column - 1)
     actual = f"not {found[0]!r}" if found else "but the text ends"
+    if lines[line - 1][column - 2 : column] == "==":
+        actual += "; one = compares for equality"
     for name in _UNQUOTED.finditer(lines[line - 1]):
         blank = name[3][0] == " "  # the parser stops at a dot, or at the word after a blank
         if found and name.end(2) + blank == column - 1:

@@ -168,6 +168,10 @@ def test_a_calibration_takes_as_few_tuples_as_the_command_does() -> None:
             lambda: js.run(QUERY, DATA, rate_tps=5),
             "; but there is feeding.rate_tps",
         ),
+        (
+            lambda: js.advise(QUERY, DATA, budget=5),  # nearer than the parameter byte_budget
+            "budget: did you mean 'budget_s'? no system compared here has such a parameter; there",
+        ),
         (lambda: js.advise(QUERY, DATA, machine=5), "machine: did you mean 'machines'? no system"),
         (lambda: js.scenario("oij-w1").run(adress="x"), "adress: did you mean 'address'? there"),
     ],

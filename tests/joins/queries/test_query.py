@@ -178,6 +178,7 @@ def test_a_name_with_a_dot_or_a_space_is_shown_in_quotes(text: str, hint: str) -
         ("", "SELECT"),
         ("SELECT a FROM", "a name"),
         ("SELECT a FROM T WHERE x1 < 3", "a name"),
+        ("SELECT a FROM T WHERE x1 == x2", "not '='; one = compares for equality"),
         ("SELECT a FROM T WHERE ABS(x1 - x2) < y", "a number"),
         ("SELECT a FROM T WHERE x1 < x2 OR", "AND"),
         ("SELECT a FROM T WHERE x1 < x2 GROUP BY a", "not 'GROUP'"),
