@@ -50,9 +50,12 @@ def show(
     """Show who sends to whom in a topology, and its parameters."""
     import joinsim
     from scenarios.plan import make_parameters
+    from scenarios.scenario_files import ConfigError, catalog
     from scenarios.terminal.views import show_topology
     from topologies import find_topology
 
+    if topology in catalog():
+        raise ConfigError(f"{topology} is a scenario: joinsim run {topology} runs it")
     terminal = open_terminal(quiet=False)
     parameters = parse_settings(settings or [])
     # Before they are passed as arguments, beside others of which one may have the same name.

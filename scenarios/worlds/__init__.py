@@ -206,7 +206,10 @@ def read_recording(path: Path) -> Recording:
     try:
         return _RECORDING.validate_json(path.read_bytes())
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+        raise ConfigError(
+            f"{path} cannot be read ({error.strerror}): a world's file is needed, as joinsim fuzz "
+            "writes it; what repeats a run is the line replay: of its report"
+        ) from None
     except ValidationError as error:
         first = error.errors()[0]
         if first["type"] == "json_invalid":

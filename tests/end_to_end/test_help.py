@@ -101,6 +101,13 @@ def test_an_argument_of_a_call_is_no_parameter_of_a_topology(joinsim: Command) -
     assert "parameters of split_join: topology: there is no such key" in wrong.err
 
 
+def test_what_another_command_is_for_is_named(joinsim: Command, tmp_path: Path) -> None:
+    scenario = joinsim("show", "oij-w1")
+    assert (scenario.code, "oij-w1 is a scenario: joinsim run oij-w1" in scenario.err) == (3, True)
+    folder = joinsim("replay", tmp_path)
+    assert (folder.code, "is the line replay: of its report" in folder.err) == (3, True)
+
+
 def test_a_message_has_its_colons(joinsim: Command) -> None:
     assert joinsim("run", "x:key:.toml").err == "joinsim: there is no file x:key:.toml\n"
 
