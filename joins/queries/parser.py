@@ -156,6 +156,10 @@ def _syntax_error(text: str, error: UnexpectedInput, accepted: set[str]) -> Quer
     actual = f"not {found[0]!r}" if found else "but the text ends"
     if lines[line - 1][column - 2 : column] == "==":
         actual += "; one = compares for equality"
+    if found and found[0].upper() == "JOIN":
+        actual += "; a join is written FROM A, B WHERE A.x = B.x"
+    if found and "QUOTED" in accepted and re.match(r"[\d']", found[0]):
+        actual += "; rows of one stream are chosen by its key where, as in streams.0.where"
     for name in _UNQUOTED.finditer(lines[line - 1]):
         blank = name[3][0] == " "  # the parser stops at a dot, or at the word after a blank
         if found and name.end(2) + blank == column - 1:
