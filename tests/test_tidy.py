@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -115,3 +116,13 @@ def test_every_list_of_our_packages_has_all_of_them() -> None:
     }
     assert len(lists) > 1
     assert all(listed == set(PACKAGES) for listed in lists.values()), lists
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_warning_of_numpy_about_our_code_fails_a_test(package: str) -> None:
+    """As a number that overflows there is wrong; what libraries do is theirs."""
+    with warnings.catch_warnings(record=True):
+        warnings.warn_explicit("overflow", RuntimeWarning, "library.py", 1, module=f"not_{package}")
+    for module in (package, f"{package}.one.of_its"):
+        with pytest.raises(RuntimeWarning, match="overflow"):
+            warnings.warn_explicit("overflow", RuntimeWarning, "ours.py", 1, module=module)
