@@ -301,11 +301,14 @@ def _recovery(
     counts them is then too long for a while, and a result may come from two actors. So pairs may
     be missing, expired or duplicate; a pair that does not satisfy the query is no crash's fault.
     """
+    counts = [
+        format_many(recovered.crashes, "crash", "crashes"),
+        format_many(recovered.restarts, "restart"),
+    ]
+    if recovered.guarantee != "none":  # which takes no snapshots
+        counts.append(format_many(recovered.snapshots, "snapshot"))
     detail = (
-        f"{recovered.guarantee.replace('_', ' ')}: "
-        f"{format_many(recovered.crashes, 'crash', 'crashes')}, "
-        f"{format_many(recovered.restarts, 'restart')}, "
-        f"{format_many(recovered.snapshots, 'snapshot')}; "
+        f"{recovered.guarantee.replace('_', ' ')}: {', '.join(counts)}; "
         f"{verdict.missing:,} missing, {verdict.duplicate:,} duplicate, "
         f"{verdict.spurious:,} spurious"
     )

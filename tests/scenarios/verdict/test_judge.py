@@ -244,6 +244,7 @@ def test_without_recovery_pairs_that_are_missing_prove_nothing(pairs: bool) -> N
     assert verdict.spurious == verdict.duplicate == 0
     assert verdict.passed is None
     assert "nothing is promised" in detail(verdict, "recovery")
+    assert not any("snapshot" in check.detail for check in verdict.checks), "it takes none"
 
 
 @pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once", "none"])
