@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from actors.serialisation import FormatError, from_bytes, to_bytes
 from actors.whole_files import whole_file
@@ -42,6 +43,8 @@ class LogHead(NamedTuple):
 
 _HEAD = struct.Struct(f"<{len(LogHead._fields)}q")
 _LENGTH = struct.Struct("<q")
+_CHECK = struct.Struct("<I")
+"""Behind what is in a file: see `_check`."""
 
 
 class StateLog:
@@ -72,11 +75,11 @@ class StateLog:
             path = self._file(shard, head.snapshot)
             with self._naming(path):
                 # Arrays in a bytearray can be written to, as actors do with what they restore.
-                shard.restore(from_bytes(bytearray(path.read_bytes())))
+                shard.restore(from_bytes(_read(path)))
         for trigger in range(head.snapshot + 1, head.trigger + 1):
             path = self._file(shard, trigger)
             with self._naming(path):
-                letters = unpack_letters(list(_parcels_in(path)))
+                letters = unpack_letters(list(_parcels_in(_read(path))))
             shard.deliver(letters)
 
     @contextmanager
@@ -100,17 +103,17 @@ class StateLog:
         with whole_file(path) as unfinished, unfinished.open("wb") as file:
             if grown < before.snapshot_bytes:
                 head = head._replace(log_bytes=grown)
-                for parcel in parcels:
-                    file.write(_LENGTH.pack(len(parcel)))
-                    file.write(parcel)
+                content = b"".join(_LENGTH.pack(len(parcel)) + parcel for parcel in parcels)
             else:
-                size = file.write(to_bytes(shard.snapshot()))
+                content = to_bytes(shard.snapshot())
                 head = head._replace(
                     snapshot=head.trigger,
                     replaced=before.snapshot,
-                    snapshot_bytes=size,
+                    snapshot_bytes=len(content),
                     log_bytes=0,
                 )
+            file.write(content)
+            file.write(_CHECK.pack(_check(path, content)))
         self._head.update((_HEAD.pack(*head),))
         if before.trigger == before.snapshot:
             for trigger in range(before.replaced, before.snapshot):
@@ -122,11 +125,25 @@ class StateLog:
         return self._folder / f"{trigger:06d}-{stage}-{number}"
 
 
-def _parcels_in(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while size := file.read(_LENGTH.size):
-            (length,) = _LENGTH.unpack(size)
-            parcel = file.read(min(length, path.stat().st_size))
-            if len(parcel) != length:
-                raise FormatError(f"a parcel of {length} bytes is not whole")
-            yield parcel
+def _check(path: Path, content: bytes | bytearray) -> int:
+    """Return the CRC of what is in a file, which differs from that of any other file."""
+    return crc32(content, crc32(path.name.encode()))
+
+
+def _read(path: Path) -> bytearray:
+    """Return what is in a file; raise :exc:`FormatError` where that is not what was written."""
+    content = bytearray(path.read_bytes())
+    check = bytes(content[-_CHECK.size :])
+    del content[-_CHECK.size :]
+    if check != _CHECK.pack(_check(path, content)):
+        raise FormatError("its checksum does not match")
+    return content
+
+
+def _parcels_in(content: bytearray) -> Iterator[bytes]:
+    begin = 0
+    while begin < len(content):
+        (length,) = _LENGTH.unpack_from(content, begin)
+        begin += _LENGTH.size
+        yield bytes(content[begin : begin + length])
+        begin += length
