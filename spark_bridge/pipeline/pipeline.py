@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SEGMENT_ROWS = 1_000_000  # rows in a segment file: some 10 MB, and a second or two of sorting
 QUICK_BYTES = 64 << 20  # below this the JVM lives too briefly for its better compiler to pay off
 PREPARE_STAGES = ("inspect", "start Spark", "read", "validate", "write", "check", "done")
-"""The stages that `prepare` reports of each stream, in this order; in ``start``, Spark starts."""
+"""The stages that `prepare` reports of each stream, in this order."""
 
 _READING = 5
 """Version of how values are read; a stream that was read in another way is prepared anew."""
