@@ -580,7 +580,9 @@ class Scenario:
 
                         write_joined(plan.query, plan.streams, directory)
                         clock.lap("write")
-                        finished.verdict.checks.append(check_joined(plan, directory))
+                        checks = finished.verdict.checks
+                        place = [one.name for one in checks].index("pairs") + 1
+                        checks.insert(place, check_joined(plan, directory))
                         clock.lap("oracle")
                     from scenarios.report.run_pages import write_report
 

@@ -162,6 +162,8 @@ class CandidateRanking(WrittenResult):
                 f"It {does} {format_rate(self.rate_tps)}, at a latency of {p95} (p95), on "
                 f"{format_many(one.machines, 'machine')} and {format_many(one.cores, 'core')}"
             )
+        if not one.last:
+            others.append("No time was left to run it over all tuples and to judge its answer")
         return ". ".join([first, *others]) + "."
 
     @property

@@ -105,7 +105,7 @@ def _(comparison: SystemRanking) -> Picture:
 
 @picture_of.register
 def _(advice: CandidateRanking) -> Picture:
-    judged = [one for one in advice.shown if one.saturated and "verdict" in one.saturated[0]]
+    judged = [one for one in advice.shown if one.last]
     results = [RunResult(config=advice.config, record=one.saturated[0]) for one in judged]
     columns: dict[str, list[float | None]] = {}
     for goal, title in GOAL_COLUMNS.items():  # as in the table
@@ -337,7 +337,7 @@ def write_advice(advice: CandidateRanking, path: Path, replay: str) -> Path:
         query=bound_line(advice.config),
         why=advice.why,
         data=str(advice.statistics),
-        pictures={"comparison": picture_of(advice)},
+        pictures={"comparison": picture_of(advice)} if advice.winner.last else {},
         table=advice_table(advice),
         note=advice.note,
         changes=changes_table(advice),

@@ -23,7 +23,7 @@ from joins.queries.parser import parse_query
 from joinsim._calls import of_query
 from scenarios.data_statistics import data_statistics, with_hot_key
 from scenarios.preparation import prepare_tables
-from scenarios.report.result_pages import picture_of
+from scenarios.report.result_pages import picture_of, write_page
 from scenarios.report.result_tables import left_out_table, measured_table
 from scenarios.scenario_files import build, change
 from scenarios.terminal.views import show_advice
@@ -159,6 +159,17 @@ def test_its_picture_has_the_systems_of_its_page(advice: js.Advice, tmp_path: Pa
     for goal, column in (("throughput", "tuplesps"), ("memory", "bytes_of_state")):
         assert data[column] == [row[goal] for row in figures]
     assert advice.figure(tmp_path / "advice.svg").stat().st_size > 0
+
+
+def test_a_winner_that_was_not_judged_is_said_to_be_so(advice: js.Advice, tmp_path: Path) -> None:
+    ranked = tuple(replace(one, last=False) for one in advice.result.ranked)
+    hurried = replace(advice.result, ranked=ranked)
+    words = "No time was left to run it over all tuples and to judge its answer."
+    assert hurried.why.endswith(words)
+    assert words not in advice.why
+    page = write_page(hurried, tmp_path / "advice.html", "").read_text()
+    assert words in page
+    assert "<figure" not in page
 
 
 def test_a_candidate_that_failed_is_listed_with_the_reason(advice: js.Advice) -> None:
