@@ -86,12 +86,12 @@ _BETWEEN = re.compile(r"""("[^"]*"|'[^']*')|(?:--[^\n]*|/\*[\s\S]*?\*/|\s)+""")
 """What is in quotes, or all that stands between two words."""
 _WORD_OR_SIGN = re.compile(r"\w+|.")
 _UNQUOTED = re.compile(
-    r"(\w+)\.(\w+)((?:\.\w+)+|(?: (?!(?:AND|IS)\b)\w+)+"
+    r"\b(\w+)\.(\w+)((?:\.\w+)+|(?: (?!(?:AND|IS)\b)\w+)+"
     r"(?=\s*(?:[<>=!)-]|(?:AND|BETWEEN|WINDOW)\b)))",
     re.IGNORECASE,
 )
 """A column with dots or blanks in its name, without quotes: the stream, the name up to the first
-of them, and the rest."""
+of them, and the rest. It begins where a word does: or a long name is read from each letter."""
 _SPACE = re.compile(r"\s")
 """Each is shown as one blank, so that the caret under the line is in its place."""
 

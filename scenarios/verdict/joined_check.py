@@ -1,7 +1,8 @@
 """``joined.parquet``, read back and compared with the pairs and the tuples that it is made of.
 
 Which pairs should be there other checks say; here each listed pair has to have its row, in its
-turn, with the values of its own tuples. Which columns a query selects is not worked out anew.
+turn, with the values of its own tuples. How they are read is written anew, as what writes the file
+would be wrong alike; which columns a query selects is not worked out anew.
 """
 
 from __future__ import annotations

@@ -144,6 +144,13 @@ def test_a_damaged_query_is_refused_where_it_was_damaged(
     assert shown[caret.index("^")] == "§"
 
 
+@pytest.mark.timeout(60)
+def test_a_long_name_without_quotes_is_refused_in_time_that_grows_with_its_length() -> None:
+    """Read from each of its letters it took minutes."""
+    with pytest.raises(QuerySyntaxError):
+        parse_query(f"SELECT * FROM A WHERE {'x' * 30_000}.b{' c' * 30_000}")
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
